@@ -161,7 +161,7 @@ kinds! {
     NewFinalizable "new-finalizable" Managed -> Some(CallTarget::Managed),
     /// Waits until the finalizer's thread has run all finalizers.
     AwaitFinalizers "await-finalizers" Managed -> None,
-    /// Allocates an object through the helper that has a Frame.
+    /// Allocates an object through the helper that has a Frame, and calls its constructor if one is named.
     New "new" Managed -> None,
     /// Allocates an object through a helper without a Frame.
     NewFast "new-fast" Managed -> None,
@@ -213,7 +213,11 @@ impl RuntimeCallKind {
     pub const fn may_name_method(self) -> bool {
         matches!(
             self,
-            Self::UnloadAssembly | Self::UnloadDynamicMethod | Self::Raise | Self::NameThread
+            Self::UnloadAssembly
+                | Self::UnloadDynamicMethod
+                | Self::New
+                | Self::Raise
+                | Self::NameThread
         )
     }
 

@@ -181,10 +181,12 @@ pub mod offset {
     pub const LAST_THROWN: u64 = 0x50;
     /// Offset of the address of the method that the class library calls on the thread (`m_StartThread`, the delegate).
     pub const START: u64 = 0x58;
+    /// Offset of the class of the object that the thread allocates.
+    pub const ALLOCATED: u64 = 0x60;
 }
 
 /// Size of a Thread object in bytes.
-pub const THREAD_OBJECT_SIZE: u64 = 0x60;
+pub const THREAD_OBJECT_SIZE: u64 = 0x68;
 
 /// `TS_Hijacked`.
 const HIJACKED: u32 = 1;

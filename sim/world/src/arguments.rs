@@ -34,7 +34,7 @@ pub struct CallbackArguments {
     pub function: FunctionId,
     /// The object that the callback is about.
     pub object: u64,
-    /// The class of that object, if it is an exception.
+    /// The class of that object, if it is an exception, or was allocated now.
     pub class: ExceptionClass,
     /// The handle that the callback is about.
     pub handle: u64,
@@ -112,6 +112,7 @@ impl World<'_> {
                 Kind::ExceptionThrown | Kind::ExceptionCatcherEnter => {
                     executed.dispatches.last().map_or_else(Default::default, |one| one.class)
                 }
+                Kind::ObjectAllocated => self.class_allocated(thread),
                 _ => ExceptionClass::Unknown,
             },
             handle: match kind {

@@ -52,8 +52,7 @@ impl World<'_> {
         let has_new = self.made.note_gc();
         let references: &[Kind] = match collection {
             None if moves => &[Kind::MovedReferences],
-            None => &[Kind::SurvivingReferences],
-            Some(Collection::Full) => &[Kind::SurvivingReferences],
+            None | Some(Collection::Full) => &[Kind::SurvivingReferences],
             Some(Collection::Compacting) => &[Kind::SurvivingReferences, Kind::MovedReferences],
             Some(Collection::Youngest | Collection::Young) => {
                 if has_new {

@@ -1,4 +1,4 @@
-//! Classes of exceptions, as far as a program or the runtime names them.
+//! Classes of exceptions and other objects, as far as a program or the runtime names them.
 
 use super::World;
 use crate::stubs::method_of;
@@ -11,7 +11,7 @@ const LAST: u64 = 0x7FF8_2FFF_FFF0;
 
 macro_rules! classes {
     ($($class:ident $name:literal,)*) => {
-        /// The class of an exception.
+        /// The class of an exception, or of another object.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         pub enum ExceptionClass {
             /// The program does not name it.
@@ -71,10 +71,19 @@ impl ExceptionClass {
 }
 
 impl World<'_> {
+    /// Returns the class of the object that a thread has allocated last.
+    pub(super) fn class_allocated(&self, thread: usize) -> ExceptionClass {
+        self.class_at(thread, offset::ALLOCATED)
+    }
+
     /// Returns the class of the exception that code of a thread has thrown last.
     pub(super) fn last_thrown(&self, thread: usize) -> ExceptionClass {
+        self.class_at(thread, offset::LAST_THROWN)
+    }
+
+    fn class_at(&self, thread: usize, offset: u64) -> ExceptionClass {
         let Some(object) = self.object(thread) else { return ExceptionClass::Unknown };
-        let at = object.0.wrapping_add(offset::LAST_THROWN);
+        let at = object.0.wrapping_add(offset);
         // A Thread object of the world is always mapped.
         let number = self.runtime.memory.borrow().read_u64(at).unwrap_or_default();
         ExceptionClass::from_number(number)

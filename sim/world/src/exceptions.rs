@@ -242,7 +242,7 @@ impl World<'_> {
             return Vec::new();
         };
         let clauses = self.clauses_for(&dispatch.at);
-        let mut steps = Steps::new(dispatch.at);
+        let mut steps = Steps::new(&dispatch.at);
         match dispatch.pass {
             Pass::First => steps.search(&clauses, self.notifies(dispatch)),
             Pass::Second => {

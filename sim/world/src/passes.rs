@@ -7,13 +7,13 @@ use clr_codegen::{FuncletKind, HandlerKind};
 use clr_runtime::profiling::{CallbackKind, CallbackMode};
 
 /// A collector of the steps of a pass at a frame.
-pub(super) struct Steps {
-    frame: Frame,
+pub(super) struct Steps<'f> {
+    frame: &'f Frame,
     parts: Vec<Step>,
 }
 
-impl Steps {
-    pub(super) const fn new(frame: Frame) -> Self {
+impl<'f> Steps<'f> {
+    pub(super) const fn new(frame: &'f Frame) -> Self {
         Self { frame, parts: Vec::new() }
     }
 

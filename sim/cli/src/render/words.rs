@@ -31,7 +31,7 @@ pub(crate) fn in_words(generations: Generations) -> String {
     // In a sentence `clr4` would say less than what it leaves out.
     let named = Generations::NAMED.into_iter().filter(|(word, _)| *word != "clr4").filter_map(few);
     let Some((word, missing)) = named.min_by_key(|(_, missing)| missing.iter().count()) else {
-        return names(generations);
+        return generations.words().join(", ");
     };
     let word = if word == "new" { "net9 and newer" } else { word };
     if missing.is_empty() { word.to_owned() } else { format!("{word} but {}", names(missing)) }

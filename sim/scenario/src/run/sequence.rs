@@ -257,7 +257,8 @@ fn words(world: &World<'_>, kind: Kind, arguments: &CallbackArguments, number: u
         | Kind::ExceptionUnwindFunctionEnter
         | Kind::ExceptionUnwindFinallyEnter
         | Kind::FunctionUnloadStarted => function(),
-        Kind::ExceptionThrown => exception_name(world, arguments.class),
+        Kind::ObjectAllocated if arguments.class == ExceptionClass::Unknown => "?type".to_owned(),
+        Kind::ExceptionThrown | Kind::ObjectAllocated => exception_name(world, arguments.class),
         Kind::ExceptionCatcherEnter => {
             format!("{} {}", function(), exception_name(world, arguments.class))
         }

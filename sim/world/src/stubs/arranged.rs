@@ -24,6 +24,15 @@ pub(super) fn has(source: &Program, wanted: &[Kind]) -> bool {
     source.functions.iter().any(|function| function.body.iter().any(in_body))
 }
 
+/// Returns true if a program names the class of an object.
+pub(super) fn names_objects(source: &Program) -> bool {
+    let is_it = |statement: &Statement| {
+        matches!(statement, Statement::Runtime(RuntimeCall { kind: Kind::New, target: Some(_) }))
+    };
+    let in_body = |statement: &Statement| statement.contains(&is_it);
+    source.functions.iter().any(|function| function.body.iter().any(in_body))
+}
+
 /// Returns the helpers that worlds continue with because a program arranges something.
 pub(super) fn roots(source: &Program, path: StartPath) -> Vec<Shared> {
     let has = |wanted: &[Kind]| has(source, wanted);
@@ -81,6 +90,16 @@ impl Plan {
         };
         let named = target.map(|target| self.naming(target));
         named.into_iter().chain([self.call_library(method, helper)]).collect()
+    }
+
+    /// Allocates an object, and calls its constructor.
+    pub(super) fn new_object(&self, constructor: Option<FunctionIndex>) -> Vec<Statement> {
+        let place = constructor.map(|constructor| self.place(constructor));
+        let class = Value::Number(place.map_or(0, method_id));
+        let named = set(Word::Thread(offset::ALLOCATED as u32), class);
+        let named = self.names_objects.then_some(named);
+        let call = place.map(call);
+        named.into_iter().chain(self.allocation(false)).chain(call).collect()
     }
 
     /// Names a thread.

@@ -8,6 +8,7 @@
 //! outside.
 
 mod arranged;
+mod calls;
 mod collected;
 mod delegates;
 mod exceptions;
@@ -15,8 +16,10 @@ mod fixups;
 mod frames;
 mod helpers;
 mod hooks;
+mod library;
 mod names;
 mod needs;
+mod properties;
 mod reflection;
 mod suspension;
 mod transitions;
@@ -32,13 +35,12 @@ pub(crate) use frames::TRAP_RETURNING_THREADS;
 pub use hooks::Hooks;
 pub use names::{RuntimeFunction, Shared, Stub};
 
-use crate::ExceptionClass;
 use clr_runtime::code_manager::StubKind;
 use clr_runtime::generation::Generation;
 use clr_runtime::{FrameKind, MethodKind};
 use clr_unwind::Gpr;
 use fixups::{DELAY_LOAD, Fixup, PRECODE, RESOLVE};
-use frames::{Frames, call};
+use frames::Frames;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The kind of a function, from the runtime's point of view.
@@ -116,6 +118,7 @@ pub fn expand(
             function.body.iter().any(|statement| statement.contains(&exceptions::throws))
         }),
         roots: arranged::roots(source, generation.thread_start_path()),
+        names_objects: arranged::names_objects(source),
         says_collections: arranged::has(
             source,
             &[
@@ -199,6 +202,8 @@ struct Plan {
     throws: bool,
     /// Helpers that worlds continue with because the source arranges something.
     roots: Vec<Shared>,
+    /// The source names the classes of objects.
+    names_objects: bool,
     /// The source asks for other GCs than full ones.
     says_collections: bool,
     /// Something in the source names the class of an exception.
@@ -365,98 +370,6 @@ impl Plan {
         vec![statement]
     }
 
-    fn runtime_call(&self, source: RuntimeCall, frame_at: u32) -> Vec<Statement> {
-        let target = source.target.unwrap_or_default();
-        let of_helper = |shared| vec![call(self.helper(shared))];
-        if let Some(stub) = Stub::of(source.kind, self.generation) {
-            let at = self.stub_of(target, stub);
-            return match (source.kind, stub) {
-                (_, Stub::TailCall) => self.tail_call_by_helper(target),
-                (_, Stub::ReversePInvoke) => self.reverse_p_invoke(target),
-                (_, Stub::ComMethod) => self.com_method(target),
-                (RuntimeCallKind::PInvokeCalli, _) => {
-                    self.call_by_lookup(at, Shared::GenericPInvokeCalliHelper)
-                }
-                (RuntimeCallKind::PInvokeVararg, _) => {
-                    self.call_by_lookup(at, Shared::VarargPInvokeStub)
-                }
-                (_, Stub::Resolve | Stub::Dispatch) => self.call_on_object(at),
-                _ => vec![call(at)],
-            };
-        }
-        match source.kind {
-            // Such a call is identified by a token, not by a method.
-            RuntimeCallKind::PInvoke => {
-                self.frames.inlined_call(frame_at, 0, call(self.place(target)))
-            }
-            RuntimeCallKind::PInvokeByHelper => {
-                self.call_by_helper(frame_at, call(self.place(target)))
-            }
-            RuntimeCallKind::ComCallGeneric => self.com_call_generic(target),
-            RuntimeCallKind::ReflectionCall => {
-                self.call_through(Shared::Invoke, Shared::InvokeMethod, target)
-            }
-            RuntimeCallKind::ClassConstructor => {
-                self.call_through(Shared::StaticBase, Shared::ClassInit, target)
-            }
-            RuntimeCallKind::ReflectionCallAgain => self.call_by_reflection_again(target),
-            RuntimeCallKind::StartThread
-            | RuntimeCallKind::CallOnce
-            | RuntimeCallKind::HandleFirstChance
-            | RuntimeCallKind::HandleProcessExit
-            | RuntimeCallKind::NewFinalizable
-            | RuntimeCallKind::Exit
-            | RuntimeCallKind::FailFast
-            | RuntimeCallKind::ExhaustStack => self.arrange(source.kind, target),
-            RuntimeCallKind::JoinThread => self.join(Some(target)),
-            RuntimeCallKind::AwaitFinalizers => self.join(None),
-            RuntimeCallKind::FCall => of_helper(Shared::FCall),
-            RuntimeCallKind::DynamicHelper => of_helper(Shared::DelayLoadHelper),
-            RuntimeCallKind::MonitorEnter => of_helper(Shared::MonitorEnter),
-            RuntimeCallKind::MonitorWait => {
-                vec![self.call_library(Shared::MonitorWait, Shared::MonitorContention)]
-            }
-            RuntimeCallKind::Sleep => vec![self.call_library(Shared::Sleep, Shared::ThreadSleep)],
-            RuntimeCallKind::NameThread => self.name_thread(source.target),
-            RuntimeCallKind::LoadAssembly => of_helper(Shared::LoadAssembly),
-            RuntimeCallKind::UnloadAssembly => {
-                self.unloading(source.target, Shared::DestroyAllocator)
-            }
-            RuntimeCallKind::UnloadDynamicMethod => {
-                let (by_qcall, directly) = (Shared::DestroyMethod, Shared::RuntimeMethodDestroy);
-                self.unloading(source.target, self.qcall_or(by_qcall, directly))
-            }
-            RuntimeCallKind::CreateHandle => {
-                of_helper(self.qcall_or(Shared::CreateHandle, Shared::HandleAlloc))
-            }
-            RuntimeCallKind::DestroyHandle => {
-                of_helper(self.qcall_or(Shared::DestroyHandle, Shared::HandleFree))
-            }
-            RuntimeCallKind::Collect
-            | RuntimeCallKind::CollectInlined
-            | RuntimeCallKind::CollectYoungest
-            | RuntimeCallKind::CollectYoung
-            | RuntimeCallKind::Compact => self.collect(source.kind),
-            RuntimeCallKind::New => self.allocation(false),
-            RuntimeCallKind::NewWithGc => self.allocation(true),
-            RuntimeCallKind::NewFast => of_helper(Shared::NewFast),
-            RuntimeCallKind::WriteBarrier => of_helper(Shared::WriteBarrier),
-            RuntimeCallKind::Raise => self.raise(source.target),
-            RuntimeCallKind::RaiseAgain => self.raise_again(),
-            RuntimeCallKind::Rethrow => of_helper(Shared::Rethrow),
-            RuntimeCallKind::NullDereference => self.fault(ExceptionClass::NullReference),
-            RuntimeCallKind::DivideByZero => self.fault(ExceptionClass::DivideByZero),
-            RuntimeCallKind::FailRangeCheck => {
-                self.fail_check([Shared::FailRangeCheck, Shared::ThrowIndexOutOfRange])
-            }
-            RuntimeCallKind::FailCast => self.fail_check([Shared::FailCast, Shared::CheckCast]),
-            RuntimeCallKind::Malloc => of_helper(Shared::Malloc),
-            RuntimeCallKind::LoadLibrary => of_helper(Shared::LoadLibrary),
-            // All others go through stubs, except for a call without transition.
-            _ => vec![call(self.place(target))],
-        }
-    }
-
     fn shared_function(&self, shared: Shared) -> Function {
         if let Some(fixup) = Fixup::of(shared) {
             return if fixup.is_worker(shared) {
@@ -464,6 +377,9 @@ impl Plan {
             } else {
                 self.fixup_stub(shared, &fixup)
             };
+        }
+        if let Some(function) = self.function_of_library(shared) {
+            return function;
         }
         if let Some(service) = helpers::served(shared) {
             return native(shared, helpers::plain(), vec![frames::service(service)], RETURN);
@@ -474,21 +390,6 @@ impl Plan {
             Shared::CallEntryPoint => self.call_entry_point(),
             Shared::Sleep => self.qcall(shared, Shared::ThreadSleep),
             Shared::MonitorWait => self.qcall(shared, Shared::MonitorContention),
-            Shared::Join => self.qcall(shared, Shared::ThreadJoin),
-            Shared::WaitForFinalizers => self.qcall(shared, Shared::FinalizerWait),
-            Shared::ExitMethod => self.qcall(shared, Shared::Exit),
-            Shared::Exit => self.preemptive_helper(shared, Service::Exit),
-            Shared::ThreadJoin => self.preemptive_helper(shared, Service::JoinThread),
-            Shared::FinalizerWait => self.preemptive_helper(shared, Service::AwaitFinalizers),
-            Shared::CallHandler => self.call_handler(),
-            Shared::FinalizerThread => self.finalizer_thread(),
-            Shared::ThreadStart
-            | Shared::RunInternal
-            | Shared::ThreadStartContext
-            | Shared::DispatchInfoThrow
-            | Shared::StartCallback
-            | Shared::OnProcessExit
-            | Shared::RunFinalizers => self.start_of_thread(shared),
             Shared::NameThread => self.qcall(shared, Shared::InformThreadNameChange),
             Shared::LoadAssembly => self.qcall(shared, Shared::AssemblyNativeLoad),
             Shared::Collect | Shared::CollectStub => self.qcall(shared, Shared::GcInterfaceCollect),
@@ -498,10 +399,6 @@ impl Plan {
             Shared::DestroyHandle => self.qcall(shared, Shared::HandleFree),
             Shared::Invoke => self.qcall(shared, Shared::InvokeMethod),
             Shared::InitClass => self.qcall(shared, Shared::ClassInit),
-            Shared::StaticBase => self.forwarding(shared, call(self.helper(Shared::InitClass))),
-            Shared::InvokeMethodInfo | Shared::InvokeMethodBase | Shared::InvokeWithNoArgs => {
-                self.reflection(shared)
-            }
             Shared::DispatchTailCalls => self.dispatch_tail_calls(),
             Shared::ThreadSleep | Shared::MonitorContention => {
                 self.preemptive_helper(shared, Service::Wait)
@@ -556,9 +453,6 @@ impl Plan {
             Shared::Allocate => self.allocate(),
             Shared::Throw | Shared::Rethrow | Shared::FailRangeCheck | Shared::FailCast => {
                 self.throw_helper(shared)
-            }
-            Shared::CheckCast | Shared::CheckCastAny | Shared::ThrowIndexOutOfRange => {
-                self.failed_check(shared)
             }
             Shared::HardwareFault => self.hardware_fault(),
             Shared::RethrowHelper => self.rethrow_helper(),

@@ -34,7 +34,7 @@ impl Plan {
             Shared::InvokeMethodInfo => Shared::InvokeMethod,
             _ => return self.invoke_with_no_args(shared),
         };
-        self.forwarding(shared, call(self.helper(callee)))
+        Self::forwarding(shared, call(self.helper(callee)))
     }
 
     fn invoke_with_no_args(&self, shared: Shared) -> Function {
@@ -57,7 +57,7 @@ impl Plan {
     }
 
     /// Creates a method of the class library that only calls another one.
-    pub(super) fn forwarding(&self, shared: Shared, callee: Statement) -> Function {
+    pub(super) fn forwarding(shared: Shared, callee: Statement) -> Function {
         let name = shared.name().to_owned();
         let shape = saving(&[], 0x28);
         Function { name, kind: CodeKind::ReadyToRun, shape, body: vec![callee], end: Some(RETURN) }

@@ -67,7 +67,11 @@ fn walks_in_exception_callbacks_have_the_observed_results() {
             in_callbacks(&observed(kind), generation, |world, kind| {
                 found.push((kind, walk(world, 0)));
             });
-            let found: Vec<_> = found.iter().map(|(kind, walk)| (*kind, walk.as_str())).collect();
+            let found = found.iter().map(|(kind, walk)| (*kind, walk.as_str()));
+            // .NET 11 reports transitions of the method that handles the exception; the whole stack is walked in them.
+            let (around, found): (Vec<_>, Vec<_>) =
+                found.partition(|(kind, _)| kind.ends_with("Transition"));
+            assert!(around.iter().all(|(_, walk)| *walk == ALL), "{generation}, {kind:?}");
             assert_eq!(found, expected_walks(generation), "{generation}, {kind:?}");
         }
     }

@@ -1,0 +1,101 @@
+//! The runtime's code in place of the statements of a program that go through the runtime.
+
+use super::frames::call;
+use super::{Plan, Shared, Stub};
+use crate::ExceptionClass;
+use clr_codegen::{RuntimeCall, RuntimeCallKind, Statement};
+
+impl Plan {
+    /// Returns the code of a statement.
+    pub(super) fn runtime_call(&self, source: RuntimeCall, frame_at: u32) -> Vec<Statement> {
+        let target = source.target.unwrap_or_default();
+        let of_helper = |shared| vec![call(self.helper(shared))];
+        if let Some(stub) = Stub::of(source.kind, self.generation) {
+            let at = self.stub_of(target, stub);
+            return match (source.kind, stub) {
+                (_, Stub::TailCall) => self.tail_call_by_helper(target),
+                (_, Stub::ReversePInvoke) => self.reverse_p_invoke(target),
+                (_, Stub::ComMethod) => self.com_method(target),
+                (RuntimeCallKind::PInvokeCalli, _) => {
+                    self.call_by_lookup(at, Shared::GenericPInvokeCalliHelper)
+                }
+                (RuntimeCallKind::PInvokeVararg, _) => {
+                    self.call_by_lookup(at, Shared::VarargPInvokeStub)
+                }
+                (_, Stub::Resolve | Stub::Dispatch) => self.call_on_object(at),
+                _ => vec![call(at)],
+            };
+        }
+        match source.kind {
+            // Such a call is identified by a token, not by a method.
+            RuntimeCallKind::PInvoke => {
+                self.frames.inlined_call(frame_at, 0, call(self.place(target)))
+            }
+            RuntimeCallKind::PInvokeByHelper => {
+                self.call_by_helper(frame_at, call(self.place(target)))
+            }
+            RuntimeCallKind::ComCallGeneric => self.com_call_generic(target),
+            RuntimeCallKind::ReflectionCall => {
+                self.call_through(Shared::Invoke, Shared::InvokeMethod, target)
+            }
+            RuntimeCallKind::ClassConstructor => {
+                self.call_through(Shared::StaticBase, Shared::ClassInit, target)
+            }
+            RuntimeCallKind::ReflectionCallAgain => self.call_by_reflection_again(target),
+            RuntimeCallKind::StartThread
+            | RuntimeCallKind::CallOnce
+            | RuntimeCallKind::HandleFirstChance
+            | RuntimeCallKind::HandleProcessExit
+            | RuntimeCallKind::NewFinalizable
+            | RuntimeCallKind::Exit
+            | RuntimeCallKind::FailFast
+            | RuntimeCallKind::ExhaustStack => self.arrange(source.kind, target),
+            RuntimeCallKind::JoinThread => self.join(Some(target)),
+            RuntimeCallKind::AwaitFinalizers => self.join(None),
+            RuntimeCallKind::FCall => of_helper(Shared::FCall),
+            RuntimeCallKind::DynamicHelper => of_helper(Shared::DelayLoadHelper),
+            RuntimeCallKind::MonitorEnter => of_helper(Shared::MonitorEnter),
+            RuntimeCallKind::MonitorWait => {
+                vec![self.call_library(Shared::MonitorWait, Shared::MonitorContention)]
+            }
+            RuntimeCallKind::Sleep => vec![self.call_library(Shared::Sleep, Shared::ThreadSleep)],
+            RuntimeCallKind::NameThread => self.name_thread(source.target),
+            RuntimeCallKind::LoadAssembly => of_helper(Shared::LoadAssembly),
+            RuntimeCallKind::UnloadAssembly => {
+                self.unloading(source.target, Shared::DestroyAllocator)
+            }
+            RuntimeCallKind::UnloadDynamicMethod => {
+                let (by_qcall, directly) = (Shared::DestroyMethod, Shared::RuntimeMethodDestroy);
+                self.unloading(source.target, self.qcall_or(by_qcall, directly))
+            }
+            RuntimeCallKind::CreateHandle => {
+                of_helper(self.qcall_or(Shared::CreateHandle, Shared::HandleAlloc))
+            }
+            RuntimeCallKind::DestroyHandle => {
+                of_helper(self.qcall_or(Shared::DestroyHandle, Shared::HandleFree))
+            }
+            RuntimeCallKind::Collect
+            | RuntimeCallKind::CollectInlined
+            | RuntimeCallKind::CollectYoungest
+            | RuntimeCallKind::CollectYoung
+            | RuntimeCallKind::Compact => self.collect(source.kind),
+            RuntimeCallKind::New => self.new_object(source.target),
+            RuntimeCallKind::NewWithGc => self.allocation(true),
+            RuntimeCallKind::NewFast => of_helper(Shared::NewFast),
+            RuntimeCallKind::WriteBarrier => of_helper(Shared::WriteBarrier),
+            RuntimeCallKind::Raise => self.raise(source.target),
+            RuntimeCallKind::RaiseAgain => self.raise_again(),
+            RuntimeCallKind::Rethrow => of_helper(Shared::Rethrow),
+            RuntimeCallKind::NullDereference => self.fault(ExceptionClass::NullReference),
+            RuntimeCallKind::DivideByZero => self.fault(ExceptionClass::DivideByZero),
+            RuntimeCallKind::FailRangeCheck => {
+                self.fail_check([Shared::FailRangeCheck, Shared::ThrowIndexOutOfRange])
+            }
+            RuntimeCallKind::FailCast => self.fail_check([Shared::FailCast, Shared::CheckCast]),
+            RuntimeCallKind::Malloc => of_helper(Shared::Malloc),
+            RuntimeCallKind::LoadLibrary => of_helper(Shared::LoadLibrary),
+            // All others go through stubs, except for a call without transition.
+            _ => vec![call(self.place(target))],
+        }
+    }
+}

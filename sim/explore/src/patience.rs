@@ -7,7 +7,7 @@
 //! others that can run has a turn before the next one.
 
 use super::ids::ThreadIndex;
-use super::state::State;
+use super::state::{State, Thread};
 use core::fmt;
 
 /// Time that a turn may take if its thread is slow (µs): a time slice of the system.
@@ -53,6 +53,13 @@ pub(super) struct Patience {
     next: u64,
     /// Number of times that another thread was chosen since a limit has passed.
     declined: u32,
+}
+
+impl Thread {
+    /// Returns the number of its last turn, or 0.
+    pub(super) const fn last_turn(&self) -> u64 {
+        self.patience.last_turn
+    }
 }
 
 impl State {

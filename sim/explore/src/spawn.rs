@@ -43,12 +43,47 @@ impl CurrentThread<'_, '_> {
         thread
     }
 
+    /// Ends all other threads at once, wherever they are and whatever they own: the end of the process has begun, as
+    /// `ExitProcess` of Windows begins it.
+    #[track_caller]
+    pub fn end_others(&self) {
+        self.comes_from_caller();
+        self.switch();
+        if self.is_over() {
+            return;
+        }
+        self.record(TurnEvent::System("ends all other threads"));
+        let mut state = self.kernel.state.borrow_mut();
+        for (index, thread) in state.threads.iter_mut().enumerate() {
+            thread.ended |= ThreadIndex(index as u32) != self.me;
+        }
+        drop(state);
+        self.kernel.touch(Footprint::ALL);
+    }
+
+    /// Ends the process, with this thread and all others.
+    pub fn end_process(&self) {
+        if !self.is_over() {
+            self.kernel.all_ended();
+        }
+    }
+
     /// Returns true if a thread has ended.
     #[must_use]
     pub fn has_ended(&self, thread: ThreadIndex) -> bool {
         self.kernel.touch(Footprint::thread(thread).read());
         let state = self.kernel.state.borrow();
         state.threads.get(thread.index()).is_none_or(|thread| thread.ended)
+    }
+
+    /// Returns the thread, among those that are meant, that has had the latest turn. It has not ended.
+    #[must_use]
+    pub fn ran_last(&self, is_meant: impl Fn(ThreadIndex) -> bool) -> Option<ThreadIndex> {
+        self.kernel.touch(Footprint::ALL.read());
+        let state = self.kernel.state.borrow();
+        let threads = state.threads.iter().enumerate().filter(|(_, thread)| !thread.ended);
+        let threads = threads.map(|(at, thread)| (thread.last_turn(), ThreadIndex(at as u32)));
+        threads.filter(|(_, thread)| is_meant(*thread)).max().map(|(_, thread)| thread)
     }
 
     /// Returns true if threads take [signals](Self::signal): the runtime is one of Unix.

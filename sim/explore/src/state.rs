@@ -81,6 +81,8 @@ pub(super) struct Thread {
     pub unwinds: bool,
     /// Number of signals not handled yet.
     pub signals: u32,
+    /// Number of calls that the thread is in which a signal interrupts in their waits alone.
+    pub uninterrupted: u32,
     /// Registers that the current signal handler has interrupted.
     pub interrupted: Option<Box<Registers>>,
     /// Number of waits in which the thread was blocked, and of those that are over.
@@ -107,6 +109,7 @@ impl Thread {
             in_system: false,
             unwinds: false,
             signals: 0,
+            uninterrupted: 0,
             interrupted: None,
             waits: 0,
             went_on: 0,
@@ -129,10 +132,15 @@ impl Thread {
     }
 
     /// Returns true if a signal would be handled in the profiler's code that the thread executes:
-    /// signals are blocked while one is being handled.
+    /// signals are blocked while one is being handled, and in calls that are not interrupted.
     pub(super) fn takes_signal(&self) -> bool {
         let handles = |activity: &Activity| activity.ends_with == TurnEvent::SignalOver;
-        self.signals > 0 && !self.activities.iter().any(handles)
+        self.signals > 0 && !self.activities.iter().any(handles) && !self.is_uninterrupted()
+    }
+
+    fn is_uninterrupted(&self) -> bool {
+        let waiting = || self.activities.last().and_then(|activity| activity.waiting);
+        self.uninterrupted > 0 && !matches!(waiting(), Some(Waiting::Condition(..)))
     }
 }
 

@@ -171,6 +171,7 @@ impl Thread {
             in_system,
             unwinds,
             signals,
+            uninterrupted,
             interrupted,
             waits: _,
             went_on: _,
@@ -179,6 +180,6 @@ impl Thread {
             patience: _,
         } = self;
         (suspended_by, walks, calls, walk_callbacks, has_owned, interrupted).hash(hasher);
-        (in_system, unwinds, signals, ended, fallible_calls).hash(hasher);
+        (in_system, unwinds, signals, uninterrupted, ended, fallible_calls).hash(hasher);
     }
 }

@@ -268,6 +268,15 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         self.record(TurnEvent::Says(words));
     }
 
+    /// Executes a call of the system that a handler of a signal may make, too: a signal interrupts it in its waits for condition
+    /// variables alone, where it owns none of its locks.
+    pub fn uninterrupted<T>(&self, call: impl FnOnce() -> T) -> T {
+        self.kernel.change_thread(self.me, |me| me.uninterrupted += 1);
+        let done = call();
+        self.kernel.change_thread(self.me, |me| me.uninterrupted -= 1);
+        done
+    }
+
     /// Returns the virtual time (µs).
     #[must_use]
     pub fn now(&self) -> u64 {

@@ -293,6 +293,20 @@ thread "other" start="App.Other"
                 ("lock_in_handler", &["deadlock: profiler's lock 1", "ends"]),
                 ("allocation_in_handler", &["deadlock: process heap", "ends"]),
                 ("allocation_while_stopped", &["deadlock: process heap, wake-up", "ends"]),
+                ("timer_of_processors", &["ends"]),
+                ("timer_of_thread", &["ends"]),
+                ("timer_is_waited_for", &["ends"]),
+                ("timer_starts_threads", &["ends"]),
+                ("timer_expires_once", &["ends"]),
+                ("timer_allocates", &["deadlock: process heap", "ends"]),
+                (
+                    "timer_without_handler",
+                    &[
+                        "ends",
+                        "failed: the profiler sends signal #, for which it has no handler: it ends the process",
+                    ],
+                ),
+                ("timer_used_after_end", &["ends", "failed: SIGABRT in ticks_if_alive"]),
                 ("loading_while_stopped", &["deadlock: loader lock, wake-up", "ends"]),
             ],
         );
@@ -355,7 +369,6 @@ thread "other" start="App.Other"
             ("asks_a_shell", "system"),
             ("spawns", "posix_spawn"),
             ("waits_for_a_child", "waitpid"),
-            ("sets_a_timer", "setitimer"),
             ("polls_by_number", "poll"),
         ] {
             let [history] = &histories(&library, name, 1)[..] else { panic!("one history") };

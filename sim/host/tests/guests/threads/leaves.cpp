@@ -90,11 +90,6 @@ void spawns() {
 
 void waits_for_a_child() { waitpid(-1, nullptr, 0); }
 
-void sets_a_timer() {
-    itimerval timer = {{0, 1000}, {0, 1000}};
-    setitimer(ITIMER_PROF, &timer, nullptr);
-}
-
 void polls_by_number() {
     pollfd polled = {watched(), POLLIN, 0};
     syscall(SYS_poll, &polled, 1, -1);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cerrno>
 #include <csignal>
+#include <ctime>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <link.h>
@@ -10,6 +11,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <thread>
 #include <unistd.h>
 
@@ -149,6 +151,149 @@ void allocation_while_stopped() {
         sem_post(&stopped);
         sem_wait(&goes_on);
     }, allocate);
+}
+
+// A timer of the time of processors interrupts the thread that runs.
+void timer_of_processors() {
+    require(sem_init(&stopped, 0, 0) == 0);
+    on(SIGPROF, [](int) {
+        handled++;
+        sem_post(&stopped);
+    });
+    std::thread worker([] {
+        while (!over) nap();
+    });
+    itimerval every = {{0, 1000}, {0, 1000}}, now = {}, none = {};
+    require(setitimer(ITIMER_PROF, &every, nullptr) == 0);
+    for (int tick = 0; tick < 3; tick++) require(sem_wait(&stopped) == 0);
+    require(getitimer(ITIMER_PROF, &now) == 0 && now.it_interval.tv_usec == 1000 && now.it_value.tv_usec > 0);
+    require(setitimer(ITIMER_PROF, &none, &now) == 0 && now.it_interval.tv_usec == 1000);
+    over = true;
+    worker.join();
+    int ticks = handled;
+    nap();
+    require(handled == ticks);
+}
+
+// A timer sends its signal to one thread.
+void timer_of_thread() {
+    static std::atomic<pid_t> number{0};
+    require(sem_init(&stopped, 0, 0) == 0);
+    on(SIGUSR2, [](int) {
+        require(gettid() == number);
+        sem_post(&stopped);
+    });
+    std::thread worker([] {
+        number = gettid();
+        while (!over) nap();
+    });
+    while (number == 0) nap();
+    sigevent event = {};
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = SIGUSR2;
+    event._sigev_un._tid = number;
+    timer_t timer;
+    require(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+    itimerspec every = {{0, 500'000}, {0, 500'000}};
+    require(timer_settime(timer, 0, &every, nullptr) == 0);
+    for (int tick = 0; tick < 2; tick++) require(sem_wait(&stopped) == 0);
+    require(timer_delete(timer) == 0 && timer_delete(timer) == -1 && errno == EINVAL);
+    over = true;
+    worker.join();
+}
+
+// A thread waits for the signal of a timer, which nobody takes.
+void timer_is_waited_for() {
+    static int own;
+    sigset_t set;
+    require(sigemptyset(&set) == 0 && sigaddset(&set, SIGRTMIN + 1) == 0);
+    require(pthread_sigmask(SIG_BLOCK, &set, nullptr) == 0);
+    std::thread worker([set] {
+        for (int tick = 0; tick < 3; tick++) {
+            siginfo_t info = {};
+            require(sigwaitinfo(&set, &info) == SIGRTMIN + 1);
+            require(info.si_code == SI_TIMER && info.si_value.sival_ptr == &own);
+        }
+    });
+    sigevent event = {};
+    event.sigev_notify = SIGEV_SIGNAL;
+    event.sigev_signo = SIGRTMIN + 1;
+    event.sigev_value.sival_ptr = &own;
+    timer_t timer;
+    require(timer_create(CLOCK_REALTIME, &event, &timer) == 0);
+    itimerspec every = {{0, 1'000'000}, {0, 1'000'000}}, left = {};
+    require(timer_settime(timer, 0, &every, &left) == 0 && left.it_value.tv_nsec == 0);
+    require(timer_gettime(timer, &left) == 0 && left.it_interval.tv_nsec == 1'000'000);
+    worker.join();
+    require(timer_getoverrun(timer) >= 0 && timer_delete(timer) == 0);
+}
+
+static timer_t started(void (*function)(sigval)) {
+    require(sem_init(&stopped, 0, 0) == 0);
+    sigevent event = {};
+    event.sigev_notify = SIGEV_THREAD;
+    event.sigev_notify_function = function;
+    event.sigev_value.sival_int = 7;
+    timer_t timer;
+    require(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+    itimerspec every = {{0, 1'000'000}, {0, 1'000'000}};
+    require(timer_settime(timer, 0, &every, nullptr) == 0);
+    return timer;
+}
+
+// Each time is a thread of its own.
+void timer_starts_threads() {
+    timer_t timer = started([](sigval value) {
+        require(value.sival_int == 7);
+        std::lock_guard<std::mutex> guard(lock);
+        sem_post(&stopped);
+    });
+    for (int tick = 0; tick < 2; tick++) require(sem_wait(&stopped) == 0);
+    require(timer_delete(timer) == 0);
+}
+
+static std::atomic<bool> ended{false};
+
+static void ticks_if_alive(sigval) {
+    sem_post(&stopped);
+    nap();
+    if (ended) std::abort();
+}
+
+// A thread of a timer may begin after the timer has gone.
+void timer_used_after_end() {
+    timer_t timer = started(ticks_if_alive);
+    require(sem_wait(&stopped) == 0);
+    require(timer_delete(timer) == 0);
+    ended = true;
+    nap();
+}
+
+void timer_expires_once() {
+    require(sem_init(&stopped, 0, 0) == 0);
+    on(SIGALRM, [](int) {
+        handled++;
+        sem_post(&stopped);
+    });
+    require(alarm(1) == 0);
+    require(sem_wait(&stopped) == 0);
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    require(handled == 1 && alarm(0) == 0);
+}
+
+// The handler of a timer allocates, and interrupts an allocation.
+void timer_allocates() {
+    on(SIGPROF, [](int) { use_heap(); });
+    itimerval every = {{0, 1000}, {0, 1000}}, none = {};
+    require(setitimer(ITIMER_PROF, &every, nullptr) == 0);
+    for (int i = 0; i < 5; i++) allocate();
+    require(setitimer(ITIMER_PROF, &none, nullptr) == 0);
+}
+
+void timer_without_handler() {
+    itimerval once = {{0, 0}, {0, 1000}};
+    require(setitimer(ITIMER_REAL, &once, nullptr) == 0);
+    nap();
 }
 
 }

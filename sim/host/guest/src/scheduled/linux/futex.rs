@@ -2,7 +2,8 @@
 //! passes through. Waits on atomic variables of C++20 and locks of Rust are made of futexes.
 
 use super::{
-    ends, guest_thread, masks, objects, polls, random, refuse, refused, signals, time, transfers,
+    ends, guest_thread, masks, objects, polls, random, refuse, refused, signal_timers, signals,
+    time, transfers,
 };
 use clr_explore::{CurrentThread, LockKind, ProfilerLock};
 use libc::{c_int, c_long, timespec};
@@ -129,6 +130,7 @@ pub(super) unsafe extern "C" fn syscall(
     let of_signals = unsafe {
         signals::by_number(number, [word, operation, value, time])
             .or_else(|| masks::by_number(number, [word, operation, value]))
+            .or_else(|| signal_timers::by_number(number, [word, operation, value, time]))
     };
     match of_signals {
         None => {}
@@ -159,11 +161,13 @@ pub(super) unsafe extern "C" fn syscall(
         parse((operation as u32).cast_signed(), value as u32, time as *const timespec, bits as u32)
     };
     let answer = carrier.ask(move |me| match asked {
-        Futex::Wait { value, until, lasts } => match wait(me, word, value, until, lasts) {
-            0 => Ok(0),
-            error => Err(error),
-        },
-        Futex::Wake(most) => Ok(wake(me, word, most)),
+        Futex::Wait { value, until, lasts } => {
+            match me.uninterrupted(|| wait(me, word, value, until, lasts)) {
+                0 => Ok(0),
+                error => Err(error),
+            }
+        }
+        Futex::Wake(most) => Ok(me.uninterrupted(|| wake(me, word, most))),
         Futex::Unknown => {
             me.fail(
                 "the profiler has left the simulation: a futex call that waits or wakes otherwise",

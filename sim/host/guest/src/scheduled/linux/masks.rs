@@ -1,7 +1,7 @@
 //! Signals that a thread does not take now (masks), or waits for, and stacks for handlers. The real ones stay: the simulation's own
 //! signals come anyway.
 
-use super::signals::{self, with};
+use super::signals::{self, Sent, with};
 use super::{Replacement, guest_thread, refuse, time};
 use clr_explore::CurrentThread;
 use libc::{c_int, c_void, siginfo_t, sigset_t, stack_t, timespec};
@@ -76,13 +76,14 @@ unsafe extern "C" fn process_mask(how: c_int, set: *const sigset_t, old: *mut si
 }
 
 /// Waits for a signal of a set, until a limit (µs) if there is one.
-fn waits(me: &CurrentThread<'_, '_>, set: u64, limit: Option<u64>) -> Option<c_int> {
+fn waits(me: &CurrentThread<'_, '_>, set: u64, limit: Option<u64>) -> Option<Sent> {
     me.point();
     let until = limit.map(|limit| me.now().saturating_add(limit));
     let event = me.new_event();
     loop {
-        if let Some(number) = with(|signals| signals.take(me.index(), |number| has(set, number))) {
-            return Some(number);
+        let taken = with(|signals| signals.take(me.index(), |number| has(set, number)));
+        if taken.is_some() {
+            return taken;
         }
         let left = until.map(|until| until.saturating_sub(me.now()));
         if left == Some(0) || me.is_over() {
@@ -106,14 +107,14 @@ unsafe fn wait(set: *const sigset_t, info: *mut siginfo_t, limit: Option<u64>) -
     let carrier = guest_thread::current()?;
     // SAFETY: the caller's promise.
     let set = unsafe { word(set.cast()) }.unwrap_or_default();
-    let Some(number) = carrier.ask(move |me| waits(me, set, limit)).flatten() else {
+    let Some(taken) = carrier.ask(move |me| waits(me, set, limit)).flatten() else {
         return Some(refuse(libc::EAGAIN));
     };
     if !info.is_null() {
         // SAFETY: the caller's promise; plain data.
-        unsafe { info.write(signals::information(number)) };
+        unsafe { info.write(signals::information(taken)) };
     }
-    Some(number)
+    Some(taken.number)
 }
 
 unsafe extern "C" fn sigwait(set: *const sigset_t, number: *mut c_int) -> c_int {

@@ -6,7 +6,7 @@
 //! | `initialisers`, `exit` | libraries whose initialisers, and what they do at the end, are under the scheduler |
 //! | `sync`, `semaphore`, `barrier`, `futex`, `once`, `threads`, `time`, `random`, `ends` | the functions that imports lead to |
 //! | `descriptors`, `polls`, `transfers`, `timers` | descriptors that connect the guest's own threads |
-//! | `signals`, `masks` | signals, their handlers, and who takes them |
+//! | `signals`, `masks`, `signal_timers` | signals, their handlers, who takes them, and timers that send them |
 //! | `c_threads` | threads of C11 |
 //! | `symbols` | functions that are looked up by name |
 //! | `instructions` | calls of the system without an import |
@@ -38,6 +38,7 @@ mod refused;
 mod replaced;
 mod reports;
 mod semaphore;
+mod signal_timers;
 mod signals;
 pub(super) mod stopped;
 mod streams;

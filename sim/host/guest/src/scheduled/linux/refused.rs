@@ -74,7 +74,7 @@ refused! {
     recvmmsg __recvfrom_chk
     msgrcv mq_receive mq_timedreceive semop semtimedop
     pause sigsuspend pthread_cancel
-    kill killpg sigqueue pthread_sigqueue setitimer timer_create alarm ualarm
+    kill killpg sigqueue pthread_sigqueue
     fork _Fork vfork clone execve execv execvp execvpe fexecve execl execlp execle
     posix_spawn posix_spawnp system popen wait wait3 wait4 waitpid waitid
 }

@@ -1,8 +1,8 @@
 //! The functions that the guest's imports lead to.
 
 use super::{
-    barrier, c_threads, ends, exit, futex, masks, once, polls, random, refused, semaphore, signals,
-    symbols, sync, system_locks, threads, time, transfers,
+    barrier, c_threads, ends, exit, futex, masks, once, polls, random, refused, semaphore,
+    signal_timers, signals, symbols, sync, system_locks, threads, time, transfers,
 };
 use crate::scheduled::Replacement;
 
@@ -79,7 +79,7 @@ pub(in crate::scheduled) fn replacements() -> Vec<Replacement> {
     };
     let files = transfers::replaced().into_iter().chain(polls::replaced()).chain(exit::replaced());
     let own = own.into_iter().chain(masks::replaced()).chain(c_threads::replaced());
-    let own = own.chain(symbols::replaced());
+    let own = own.chain(symbols::replaced()).chain(signal_timers::replaced());
     let others = refused::replacements().into_iter().chain(system_locks::replaced());
     own.chain(files).chain(others).collect()
 }

@@ -41,7 +41,7 @@ pub(super) unsafe extern "C" fn wait(semaphore: *mut sem_t) -> c_int {
         return unsafe { libc::sem_wait(semaphore) };
     };
     let at = semaphore as usize;
-    let taken = carrier.ask(move |me| take(me, at, None));
+    let taken = carrier.ask(move |me| me.uninterrupted(|| take(me, at, None)));
     sanitizer::acquires(at);
     if taken == Some(true) { 0 } else { refuse(libc::EINTR) }
 }
@@ -53,11 +53,13 @@ pub(super) unsafe extern "C" fn try_wait(semaphore: *mut sem_t) -> c_int {
     };
     let at = semaphore as usize;
     let taken = carrier.ask(move |me| {
-        let lock = lock_of(me, at);
-        me.acquire(lock);
-        let taken = takes(at);
-        me.unlock(lock);
-        taken
+        me.uninterrupted(|| {
+            let lock = lock_of(me, at);
+            me.acquire(lock);
+            let taken = takes(at);
+            me.unlock(lock);
+            taken
+        })
     });
     sanitizer::acquires(at);
     if taken == Some(true) { 0 } else { refuse(libc::EAGAIN) }
@@ -71,7 +73,7 @@ pub(super) unsafe extern "C" fn timed_wait(semaphore: *mut sem_t, until: *const 
     // SAFETY: the guest's time.
     let until = unsafe { time::read(until) };
     let at = semaphore as usize;
-    let taken = carrier.ask(move |me| take(me, at, Some(until)));
+    let taken = carrier.ask(move |me| me.uninterrupted(|| take(me, at, Some(until))));
     sanitizer::acquires(at);
     if taken == Some(true) { 0 } else { refuse(libc::ETIMEDOUT) }
 }
@@ -97,13 +99,15 @@ pub(super) unsafe extern "C" fn post(semaphore: *mut sem_t) -> c_int {
     let at = semaphore as usize;
     sanitizer::releases(at);
     let posted = carrier.ask(move |me| {
-        let lock = lock_of(me, at);
-        me.acquire(lock);
-        // SAFETY: the guest's semaphore.
-        let posted = unsafe { libc::sem_post(at as *mut sem_t) } == 0;
-        me.wake(objects::condition(me, at), false);
-        me.unlock(lock);
-        posted
+        me.uninterrupted(|| {
+            let lock = lock_of(me, at);
+            me.acquire(lock);
+            // SAFETY: the guest's semaphore.
+            let posted = unsafe { libc::sem_post(at as *mut sem_t) } == 0;
+            me.wake(objects::condition(me, at), false);
+            me.unlock(lock);
+            posted
+        })
     });
     if posted == Some(true) { 0 } else { refuse(libc::EOVERFLOW) }
 }

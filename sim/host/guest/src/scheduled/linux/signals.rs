@@ -42,12 +42,30 @@ const REGISTERS: [(c_int, Gpr); 16] = [
     (libc::REG_R15, Gpr::R15),
 ];
 
+/// A signal that was sent, and what its handler learns of the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sent {
+    pub(super) number: c_int,
+    pub(super) code: c_int,
+    /// The value of a timer.
+    pub(super) value: usize,
+}
+
+impl Sent {
+    /// Returns one that a thread sends.
+    const fn by_thread(number: c_int) -> Self {
+        Self { number, code: TO_THREAD, value: 0 }
+    }
+}
+
 /// The signals of an interleaving.
 #[derive(Default)]
 pub(super) struct Signals {
     actions: BTreeMap<c_int, libc::sigaction>,
     /// Signals that were sent, and not handled yet.
-    pending: BTreeMap<ThreadIndex, VecDeque<c_int>>,
+    pending: BTreeMap<ThreadIndex, VecDeque<Sent>>,
+    /// The same, for whichever thread takes them first.
+    pub(super) shared: VecDeque<Sent>,
     /// Threads, by what `pthread_self` has returned on them.
     known: BTreeMap<pthread_t, ThreadIndex>,
     /// Signals that threads do not take: sets of 64 bits.
@@ -62,15 +80,23 @@ impl Signals {
         self.masks.get(&thread).copied().unwrap_or_default()
     }
 
-    /// Takes the oldest of a thread's pending signals for which `is_wanted` holds.
+    /// Takes the oldest of a thread's pending signals for which `is_wanted` holds, or one of the process.
     pub(super) fn take(
         &mut self,
         thread: ThreadIndex,
         is_wanted: impl Fn(c_int) -> bool,
-    ) -> Option<c_int> {
-        let pending = self.pending.get_mut(&thread)?;
-        let at = pending.iter().position(|number| is_wanted(*number))?;
-        pending.remove(at)
+    ) -> Option<Sent> {
+        let own = self.pending.get_mut(&thread);
+        [own, Some(&mut self.shared)].into_iter().flatten().find_map(|pending| {
+            let at = pending.iter().position(|sent| is_wanted(sent.number))?;
+            pending.remove(at)
+        })
+    }
+
+    /// Returns true if a signal is pending somewhere.
+    pub(super) fn has_pending(&self, number: c_int) -> bool {
+        let mut all = self.pending.values().chain([&self.shared]).flatten();
+        all.any(|sent| sent.number == number)
     }
 }
 
@@ -103,18 +129,19 @@ fn action_of(number: c_int) -> libc::sigaction {
 
 /// Executes the handler of the oldest signal that this thread of the interleaving has got.
 pub(super) fn handle(me: &CurrentThread<'_, '_>) {
-    let number = with(|signals| {
+    let taken = with(|signals| {
         let mask = signals.mask_of(me.index());
         signals.take(me.index(), |number| !masks::has(mask, number))
     });
-    let Some(number) = number else { return };
+    let Some(taken) = taken else { return };
+    let number = taken.number;
     let action = action_of(number);
     if matches!(action.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN) {
         return;
     }
     // SAFETY: plain data.
     let mut context: ucontext_t = unsafe { std::mem::zeroed() };
-    let mut info = information(number);
+    let mut info = information(taken);
     if let Some(found) = me.target(me.index()).and_then(|own| own.context().ok()) {
         let registers = &mut context.uc_mcontext.gregs;
         let mut set = |name: c_int, value: u64| {
@@ -146,26 +173,32 @@ pub(super) fn begin(thread: ThreadIndex, mask: u64) {
 }
 
 /// Returns what a thread learns of a signal.
-pub(super) fn information(number: c_int) -> siginfo_t {
+pub(super) fn information(sent: Sent) -> siginfo_t {
+    /// Place of the value of a timer, in words: `si_value` of bits/types/siginfo_t.h.
+    const VALUE: usize = 3;
     // SAFETY: plain data.
     let mut info: siginfo_t = unsafe { std::mem::zeroed() };
-    info.si_signo = number;
-    info.si_code = TO_THREAD;
+    info.si_signo = sent.number;
+    info.si_code = sent.code;
+    if sent.value != 0 {
+        // SAFETY: a word of the information, which has 16.
+        unsafe { (&raw mut info).cast::<usize>().add(VALUE).write(sent.value) };
+    }
     info
 }
 
 /// Delivers pending signals that this thread takes again.
 pub(super) fn deliver(me: &CurrentThread<'_, '_>, unblocked: u64) {
-    let pending = with(|signals| signals.pending.get(&me.index()).cloned()).unwrap_or_default();
-    let mine: Vec<_> = pending.into_iter().filter(|it| masks::has(unblocked, *it)).collect();
-    for number in mine {
-        with(|signals| signals.take(me.index(), |it| it == number));
-        send(me, Some(me.index()), number);
+    let take = || with(|signals| signals.take(me.index(), |it| masks::has(unblocked, it)));
+    let mine: Vec<_> = std::iter::from_fn(take).collect();
+    for sent in mine {
+        send(me, Some(me.index()), sent);
     }
 }
 
 /// Sends a signal. Returns an error of the system, or 0.
-fn send(me: &CurrentThread<'_, '_>, to: Option<ThreadIndex>, number: c_int) -> c_int {
+pub(super) fn send(me: &CurrentThread<'_, '_>, to: Option<ThreadIndex>, sent: Sent) -> c_int {
+    let number = sent.number;
     let Some(to) = to.filter(|to| !me.has_ended(*to)) else { return libc::ESRCH };
     let action = action_of(number);
     let (mask, waits) = with(|signals| (signals.mask_of(to), signals.waiting.get(&to).copied()));
@@ -174,7 +207,7 @@ fn send(me: &CurrentThread<'_, '_>, to: Option<ThreadIndex>, number: c_int) -> c
         _ if number == 0 => {}
         // It stays pending until the thread takes it, or waits for it.
         _ if masks::has(mask, number) || waits.is_some() => {
-            with(|signals| signals.pending.entry(to).or_default().push_back(number));
+            with(|signals| signals.pending.entry(to).or_default().push_back(sent));
             if let Some((_, event)) = waits {
                 me.set(event);
             }
@@ -188,7 +221,7 @@ fn send(me: &CurrentThread<'_, '_>, to: Option<ThreadIndex>, number: c_int) -> c
             "the profiler sends signal {number}, for which it has no handler: it ends the process"
         )),
         _ => {
-            with(|signals| signals.pending.entry(to).or_default().push_back(number));
+            with(|signals| signals.pending.entry(to).or_default().push_back(sent));
             me.signal(to);
             if to == me.index() {
                 // The handler is executed before the call returns.
@@ -207,7 +240,7 @@ pub(super) unsafe extern "C" fn thread_kill(thread: pthread_t, number: c_int) ->
     };
     let sent = carrier.ask(move |me| {
         let known = with(|signals| signals.known.get(&thread).copied());
-        send(me, threads::known(thread).or(known), number)
+        send(me, threads::known(thread).or(known), Sent::by_thread(number))
     });
     sent.unwrap_or(libc::ESRCH)
 }
@@ -215,7 +248,8 @@ pub(super) unsafe extern "C" fn thread_kill(thread: pthread_t, number: c_int) ->
 /// Sends a signal to a thread, by number. Returns an error of the system, or 0; `None` if this is no thread of an
 /// interleaving.
 pub(super) fn kill_by_number(thread: u32, number: c_int) -> Option<c_int> {
-    guest_thread::current()?.ask(move |me| send(me, me.thread_with(OsThreadId(thread)), number))
+    guest_thread::current()?
+        .ask(move |me| send(me, me.thread_with(OsThreadId(thread)), Sent::by_thread(number)))
 }
 
 pub(super) unsafe extern "C" fn tgkill(group: pid_t, thread: pid_t, number: c_int) -> c_int {
@@ -228,8 +262,9 @@ pub(super) unsafe extern "C" fn tgkill(group: pid_t, thread: pid_t, number: c_in
 }
 
 pub(super) unsafe extern "C" fn raise(number: c_int) -> c_int {
-    let sent = guest_thread::current()
-        .and_then(|carrier| carrier.ask(move |me| send(me, Some(me.index()), number)));
+    let sent = guest_thread::current().and_then(|carrier| {
+        carrier.ask(move |me| send(me, Some(me.index()), Sent::by_thread(number)))
+    });
     match sent {
         Some(0) => 0,
         Some(error) => refuse(error),

@@ -20,6 +20,9 @@ mod windows;
 pub(crate) use system::{adopt, end_descendants, end_group, live_with_parent, usage};
 pub use system::{guard, spawn, wait};
 
+#[cfg(all(windows, scheduled))]
+pub(crate) use windows::watching;
+
 /// The longest pause between two looks at a process.
 pub(crate) const PAUSE: Duration = Duration::from_millis(20);
 

@@ -1,11 +1,14 @@
 //! A job for all that this process starts, and what a process uses.
 
-use crate::limits::Usage;
+use super::{PAUSE, bytes};
+use crate::limits::{Beyond, GuestLimits, Usage};
 use std::mem::size_of;
 use std::os::windows::io::AsRawHandle as _;
+use std::path::Path;
 use std::process::Child;
 use std::ptr::null;
 use std::sync::Once;
+use std::sync::mpsc::RecvTimeoutError;
 use windows_sys::Win32::Foundation::{CloseHandle, INVALID_HANDLE_VALUE};
 use windows_sys::Win32::System::Diagnostics::ToolHelp::{
     CreateToolhelp32Snapshot, PROCESSENTRY32W, Process32FirstW, Process32NextW, TH32CS_SNAPPROCESS,
@@ -16,7 +19,7 @@ use windows_sys::Win32::System::JobObjects::{
     SetInformationJobObject,
 };
 use windows_sys::Win32::System::ProcessStatus::{GetProcessMemoryInfo, PROCESS_MEMORY_COUNTERS};
-use windows_sys::Win32::System::Threading::GetCurrentProcess;
+use windows_sys::Win32::System::Threading::{GetCurrentProcess, TerminateProcess};
 
 /// Puts this process into a job. What it starts from now on is in it, and ends with this process at the latest, however
 /// that ends. Without success it lives on, if it wants to.
@@ -34,6 +37,35 @@ pub(super) fn hold() {
             AssignProcessToJobObject(job, GetCurrentProcess());
         }
     });
+}
+
+/// Calls `act` while a process executes, which is ended beyond its limits, its time left aside. `output` are the files that grow
+/// with it. Threads are counted as the guest starts them. Returns the limit that the process was beyond, too.
+pub(crate) fn watching<T>(
+    child: &Child,
+    limits: &GuestLimits,
+    output: &[&Path],
+    act: impl FnOnce() -> T,
+) -> (T, Option<Beyond>) {
+    let (done, is_done) = std::sync::mpsc::channel::<()>();
+    let watch = move || {
+        while is_done.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
+            let memory = memory(child).unwrap_or_default();
+            let used = Usage { memory, threads: 0, output: bytes(output) };
+            if let beyond @ Some(_) = limits.exceeded(used) {
+                // SAFETY: the handle of a child that was not waited for.
+                unsafe { TerminateProcess(child.as_raw_handle(), 1) };
+                return beyond;
+            }
+        }
+        None
+    };
+    std::thread::scope(|scope| {
+        let watcher = scope.spawn(watch);
+        let result = act();
+        drop(done);
+        (result, watcher.join().ok().flatten())
+    })
 }
 
 /// Returns what a process uses, its output left aside.

@@ -3,7 +3,7 @@
 use super::super::child::limits;
 use super::super::scratch::Scratch;
 use super::description::{Description, Drawing, Walks};
-use super::guest::{Ended, Guest, Output, Prepare, Work, open_visit};
+use super::guest::{Ended, Guest, Output, PATIENCE, Prepare, Work, open_visit};
 use crate::PASSED;
 use crate::args::{HostArgs, LimitArgs};
 use crate::input::{Source, slashed};
@@ -139,9 +139,19 @@ impl Executor {
         let asked = Asked { loads: false, learns, injects, described };
         let mut command = self.command(&asked)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        command.stderr(if aloud { Stdio::inherit() } else { Stdio::null() });
+        let printed = if aloud { Some(Scratch::new("printed")?) } else { None };
+        match &printed {
+            Some(printed) => command.stderr(printed.stream()?),
+            None => command.stderr(Stdio::null()),
+        };
         let mut child = clr_guest::spawn(&mut command)?;
-        answer_history(&mut child, search)
+        let limits = limits(&self.limits, PATIENCE);
+        let output: Vec<_> = printed.iter().map(Scratch::path).collect();
+        let ended = answer_history(&mut child, &limits, &output, search);
+        if let Some(mut printed) = printed {
+            eprint!("{}", printed.read(limits.output)?);
+        }
+        ended
     }
 
     /// Executes the interleaving that a search has begun, and prints the output of the guest if it is `aloud`.

@@ -15,7 +15,7 @@ use clr_scenario::{Demand, Demands, TextDigest};
 use std::path::Path;
 
 /// Time that a thread may run without a call that is simulated, in seconds.
-const PATIENCE: u64 = 10;
+pub(super) const PATIENCE: u64 = 10;
 
 /// The end of an interleaving, or of its process.
 pub(super) type Ended = Result<GuestEnding, Died>;

@@ -4,12 +4,15 @@
 //! `clr_explore::RemoteSearch`, and a line `end N` with N bytes behind it.
 
 use super::streams::{Pipes, take_streams};
+use crate::confined::watching;
+use crate::limits::GuestLimits;
 use crate::scheduled::ending::{Detail, Died, GuestEnding};
 use crate::scheduled::hosted_profiler::HostedProfiler;
 use clr_explore::{RemoteSearch, Search, answer};
 use std::cell::RefCell;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::process::Child;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout};
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, TerminateProcess};
 
 /// The beginning of the line before the ending.
@@ -45,12 +48,22 @@ pub fn run_history(
 }
 
 /// Lets a search that has begun the interleaving answer the process that executes it, by the pipes of its standard input and
-/// output. Returns the interleaving's ending.
+/// output. Returns the interleaving's ending. The process is ended beyond its limits; `output` are the files that grow with it.
 ///
 /// # Errors
-/// Returns [`Died`] if the profiler ended its process.
-pub fn answer_history(child: &mut Child, search: &mut dyn Search) -> Result<GuestEnding, Died> {
-    let ending = follow(child, search);
+/// Returns [`Died`] if the profiler ended its process, or went beyond a limit.
+pub fn answer_history(
+    child: &mut Child,
+    limits: &GuestLimits,
+    output: &[&Path],
+    search: &mut dyn Search,
+) -> Result<GuestEnding, Died> {
+    let pipes = (child.stdin.take(), child.stdout.take());
+    let (ending, beyond) = watching(child, limits, output, || follow(pipes, search));
+    if let Some(beyond) = beyond {
+        child.wait()?;
+        return Err(Died::Beyond(beyond));
+    }
     let status = child.wait()?;
     let died = |Garbled| match status.code() {
         Some(0) => Died::Garbled,
@@ -66,10 +79,11 @@ pub fn answer_history(child: &mut Child, search: &mut dyn Search) -> Result<Gues
 struct Garbled;
 
 /// Returns the ending; `None` if the process has ended without one, whose input is closed then.
-fn follow(child: &mut Child, search: &mut dyn Search) -> Result<Option<GuestEnding>, Garbled> {
-    let (Some(mut to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
-        return Ok(None);
-    };
+fn follow(
+    pipes: (Option<ChildStdin>, Option<ChildStdout>),
+    search: &mut dyn Search,
+) -> Result<Option<GuestEnding>, Garbled> {
+    let (Some(mut to), Some(from)) = pipes else { return Ok(None) };
     let mut from = BufReader::new(from);
     let mut line = String::new();
     loop {

@@ -312,7 +312,8 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                     if ends_with == TurnEvent::SignalOver {
                         known.interrupted = None;
                     }
-                    known.ended = known.activities.is_empty() && ends_with == TurnEvent::Ends;
+                    // The process may have ended within it.
+                    known.ended |= known.activities.is_empty() && ends_with == TurnEvent::Ends;
                     if known.ended && known.kind.is_app() {
                         // The thread's exception was not caught: the process ends with all its
                         // threads.

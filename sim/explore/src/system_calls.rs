@@ -81,6 +81,15 @@ impl CurrentThread<'_, '_> {
         self.give_back(Lock::Loader);
     }
 
+    /// Takes the lock of the heap while `body` is executed.
+    #[track_caller]
+    pub fn in_heap(&self, body: impl FnOnce()) {
+        self.comes_from_caller();
+        self.take(Lock::ProcessHeap);
+        body();
+        self.give_back(Lock::ProcessHeap);
+    }
+
     /// Begins a call of the system, which the rule is about and the words name.
     #[track_caller]
     fn begin_call(&self, words: &'static str, rule: ProfilerRule) {

@@ -119,9 +119,9 @@ pub(super) fn register(thread: ThreadIndex, carrier: &Arc<GuestThread>) {
 
 /// Returns the carrier of a thread of the interleaving. It is made if it is new.
 pub(super) fn of(me: &CurrentThread<'_, '_>) -> Arc<GuestThread> {
-    GUEST_THREADS.with(|carriers| {
-        let mut carriers = carriers.borrow_mut();
-        let carrier = carriers.entry(me.index()).or_insert_with(|| {
+    let known = GUEST_THREADS.with_borrow(|carriers| carriers.get(&me.index()).cloned());
+    known.unwrap_or_else(|| {
+        let carrier = system::starting(me, || {
             let carrier = GuestThread::new();
             let its = Arc::clone(&carrier);
             std::thread::spawn(move || {
@@ -131,7 +131,8 @@ pub(super) fn of(me: &CurrentThread<'_, '_>) -> Arc<GuestThread> {
             });
             carrier
         });
-        Arc::clone(carrier)
+        register(me.index(), &carrier);
+        carrier
     })
 }
 

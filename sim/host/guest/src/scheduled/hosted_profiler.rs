@@ -218,7 +218,7 @@ impl Guest {
         unsafe { self.session.call_export(me, function) };
     }
 
-    /// Makes a callback of the thread. After the last one the process ends, which on Windows ends all other threads first.
+    /// Makes a callback of the thread. After the last one the process ends, as its system ends it.
     fn raise(&self, me: &CurrentThread<'_, '_>, kind: Kind) {
         self.inside.update(|count| count + 1);
         // SAFETY: the session's runtime is that of the interleaving.
@@ -229,12 +229,9 @@ impl Guest {
         if let Some(evacuated) = self.evacuated.get().filter(|_| self.inside.get() == 0) {
             me.set(evacuated);
         }
-        #[cfg(target_os = "linux")]
-        if kind == Kind::Shutdown && self.session.generation().is_unix() {
+        if kind == Kind::Shutdown && self.session.generation().is_unix() == cfg!(unix) {
             system::exit(me);
         }
-        #[cfg(windows)]
-        let _ = kind;
     }
 
     /// Begins to detach the profiler, which has asked for it.

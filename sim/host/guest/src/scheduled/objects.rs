@@ -125,6 +125,8 @@ pub(super) mod place {
     pub(crate) const HANDLES: usize = 2;
     /// The loader.
     pub(crate) const LOADER: usize = 3;
+    /// The pool of threads.
+    pub(crate) const POOL: usize = 4;
 }
 
 /// Returns the name of the next thread that is started.

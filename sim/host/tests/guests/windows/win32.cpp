@@ -5,6 +5,7 @@
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
+#include <cstring>
 #include <process.h>
 
 #include <mutex>
@@ -286,6 +287,38 @@ GUEST_EXPORT void timers() {
     CHECK(GetTickCount64() == ticks + 60);
     CHECK(WaitForSingleObject(timer, 0) == WAIT_TIMEOUT);
     CHECK(CloseHandle(timer) && CloseHandle(event));
+}
+
+// Each wait takes one time of a periodic timer: those that nobody waits for are lost.
+GUEST_EXPORT void periodic_timer() {
+    HANDLE timer = CreateWaitableTimerW(nullptr, FALSE, nullptr);
+    LARGE_INTEGER due;
+    due.QuadPart = -100'000;
+    ULONGLONG ticks = GetTickCount64();
+    CHECK(SetWaitableTimer(timer, &due, 20, nullptr, nullptr, FALSE));
+    for (int i = 0; i < 3; i++) CHECK(WaitForSingleObject(timer, INFINITE) == WAIT_OBJECT_0);
+    CHECK(GetTickCount64() == ticks + 50);
+    Sleep(50);
+    CHECK(WaitForSingleObject(timer, 0) == WAIT_OBJECT_0 && WaitForSingleObject(timer, 0) == WAIT_TIMEOUT);
+    CHECK(CancelWaitableTimer(timer) && WaitForSingleObject(timer, 100) == WAIT_TIMEOUT);
+    CHECK(CloseHandle(timer));
+}
+
+GUEST_EXPORT void uses_much_memory() {
+    for (int i = 0; i < 512; i++) {
+        void *block = VirtualAlloc(nullptr, 1 << 20, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+        if (block) memset(block, 1, 1 << 20);
+    }
+    for (volatile int i = 0; i < 2'000'000'000; i = i + 1) {
+    }
+}
+GUEST_EXPORT void has_many_threads() {
+    HANDLE event = CreateEventW(nullptr, TRUE, FALSE, nullptr);
+    for (int i = 0; i < 30; i++) {
+        static HANDLE shared;
+        shared = event;
+        CloseHandle(CreateThread(nullptr, 0, [](void *) -> DWORD { return WaitForSingleObject(shared, INFINITE); }, nullptr, 0, nullptr));
+    }
 }
 
 GUEST_EXPORT void functions_by_name() {

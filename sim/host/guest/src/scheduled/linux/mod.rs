@@ -64,7 +64,7 @@ pub(super) use instructions::note_own_calls;
 pub(super) use own::{Image, OwnMemory, bias, function_start, insert, is_of_system, map_file};
 pub(super) use replaced::replacements;
 pub(super) use this_thread::thread_id;
-pub(super) use threads::{end_with_thread, last_key};
+pub(super) use threads::{end_with_thread, last_key, starting};
 
 use super::Replacement;
 pub(super) use super::{guest_thread, objects, sanitizer};

@@ -36,6 +36,11 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
+/// Starts a thread of the system for one of the interleaving. It needs no lock that others may own.
+pub(in crate::scheduled) fn starting<T>(_: &CurrentThread<'_, '_>, start: impl FnOnce() -> T) -> T {
+    start()
+}
+
 /// The code of a thread, and its argument.
 struct Start {
     carrier: Arc<GuestThread>,

@@ -2,6 +2,7 @@
 //!
 //! The system makes the objects, so that their handles are handles, and the scheduler has their states.
 
+use super::adopted::adopted;
 use super::{Bool, current, succeeds};
 use crate::scheduled::Replacement;
 use crate::scheduled::objects::{self, place};
@@ -54,11 +55,13 @@ pub(super) struct Object {
     pub(super) is_held_back: bool,
     /// The time (µs) that a timer is set to.
     pub(super) due: Option<u64>,
+    /// The time (µs) between two times of a periodic timer, or 0.
+    pub(super) period: u64,
 }
 
 impl Object {
     const fn new(kind: Kind, count: i64) -> Self {
-        Self { kind, count, suspensions: 0, is_held_back: false, due: None }
+        Self { kind, count, suspensions: 0, is_held_back: false, due: None, period: 0 }
     }
 }
 
@@ -118,8 +121,9 @@ pub(super) fn find(me: &CurrentThread<'_, '_>, handle: usize) -> Option<(usize, 
         return Some((usize::MAX, Object::new(Kind::Thread(me.index()), 0)));
     }
     known().or_else(|| {
-        let thread = me.thread_with_handle(handle as u64)?;
-        add(handle, Kind::Thread(thread), 0);
+        let thread = me.thread_with_handle(handle as u64).map(|thread| (Kind::Thread(thread), 0));
+        let (kind, count) = thread.or_else(|| adopted(handle))?;
+        add(handle, kind, count);
         known()
     })
 }
@@ -243,7 +247,7 @@ makes! {
     };
 }
 
-unsafe extern "system" fn close(handle: HANDLE) -> Bool {
+pub(super) unsafe extern "system" fn close(handle: HANDLE) -> Bool {
     let at = handle as usize;
     if let Some(carrier) = current() {
         carrier.ask(move |_| forget(at));
@@ -290,7 +294,7 @@ macro_rules! changes {
     }};
 }
 
-unsafe extern "system" fn set_event(event: HANDLE) -> Bool {
+pub(super) unsafe extern "system" fn set_event(event: HANDLE) -> Bool {
     changes!(event, SetEvent(event), ERROR_INVALID_HANDLE, |object| {
         object.count = 1;
         matches!(object.kind, Kind::Event { .. })

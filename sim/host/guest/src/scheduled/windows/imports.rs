@@ -22,6 +22,11 @@ use windows_sys::Win32::System::Threading::GetCurrentProcess;
 const HEADERS: u64 = 0x3C;
 const IMPORTS: u64 = 0x90;
 const DELAYED: u64 = 0xF0;
+/// Places in the headers of the offset (RVA) of the entry point, and of that of the TLS directory; and in that the address (VA) of
+/// the list of callbacks, which ends with 0.
+const ENTRY: u64 = 0x28;
+const THREADS: u64 = 0xD0;
+const CALLBACKS: u64 = 0x18;
 
 /// Sizes of entries in bytes: an import descriptor has the tables of names and of addresses at 0 and 0x10, a delay-load
 /// descriptor has those of addresses and of names at 0xC and 0x10.
@@ -62,6 +67,31 @@ pub(crate) fn loaded_objects() -> BTreeSet<LoadedObject> {
     };
     let count = if listed == 0 { 0 } else { size as usize / size_of::<HMODULE>() };
     modules.iter().take(count).filter_map(|module| loaded(*module)).collect()
+}
+
+/// Places in the system's data about a process, in bytes (winternl.h, and the debugger's `!peb`): of the loader's data in those of
+/// the process, of the list of modules in order of initialisation there, and of a module's address behind its links in that
+/// list.
+const LOADER_DATA: usize = 0x18;
+const INITIALISED: usize = 0x30;
+const MODULE: usize = 0x10;
+
+/// Returns the loaded modules in the order in which they were initialised. This thread is the only one that executes.
+pub(super) fn in_order_of_initialisation() -> Vec<LoadedObject> {
+    let mut found = Vec::new();
+    // SAFETY: the system's data about this process, whose list is a circle, and which no other thread changes meanwhile.
+    unsafe {
+        let process: usize;
+        std::arch::asm!("mov {}, gs:[0x60]", out(reg) process, options(nostack, pure, readonly));
+        let read = |at: usize| (at as *const usize).read();
+        let head = read(process + LOADER_DATA) + INITIALISED;
+        let mut link = read(head);
+        while link != head {
+            found.extend(loaded(read(link + MODULE) as HMODULE));
+            link = read(link);
+        }
+    }
+    found
 }
 
 fn loaded(module: HMODULE) -> Option<LoadedObject> {
@@ -106,9 +136,26 @@ impl LoadedObject {
         self.start..self.start + self.size
     }
 
+    /// Returns the address (VA) of the entry point.
+    pub(super) fn entry_point(&self) -> Option<u64> {
+        let entry = u64::from(self.read(u64::from(self.read(HEADERS)) + ENTRY));
+        (entry != 0).then_some(self.start + entry)
+    }
+
+    /// Returns the addresses (VA) of the functions that the loader calls at the begin and the end of threads.
+    pub(super) fn thread_callbacks(&self) -> Vec<u64> {
+        let directory = u64::from(self.read(u64::from(self.read(HEADERS)) + THREADS));
+        if directory == 0 {
+            return Vec::new();
+        }
+        let list = self.word(directory + CALLBACKS).wrapping_sub(self.start);
+        let callbacks = (0..).step_by(8).map(|at| self.word(list.saturating_add(at)));
+        callbacks.take_while(|callback| *callback != 0).collect()
+    }
+
     /// Returns a number in the module, or 0 outside of it.
     fn read(&self, rva: u64) -> u32 {
-        if rva + 4 > self.size {
+        if rva.saturating_add(4) > self.size {
             return 0;
         }
         // SAFETY: within the loaded module.
@@ -116,7 +163,7 @@ impl LoadedObject {
     }
 
     fn word(&self, rva: u64) -> u64 {
-        u64::from(self.read(rva)) | u64::from(self.read(rva + 4)) << 32
+        u64::from(self.read(rva)) | u64::from(self.read(rva.saturating_add(4))) << 32
     }
 
     /// Replaces imports from one library: `names` and `addresses` are its tables (RVA).

@@ -78,9 +78,11 @@ macro_rules! refused {
 }
 
 refused! {
-    PulseEvent SignalObjectAndWait RegisterWaitForSingleObject QueueUserAPC TerminateThread CreateRemoteThread
-    CreateWaitableTimerA CreateWaitableTimerExA CreateTimerQueueTimer
-    QueueUserWorkItem TrySubmitThreadpoolCallback CreateThreadpoolWork CreateThreadpoolTimer CreateThreadpoolWait
+    PulseEvent SignalObjectAndWait QueueUserAPC TerminateThread CreateRemoteThread
+    CreateWaitableTimerA CreateWaitableTimerExA SetTimerQueueTimer
+    CreateThreadpoolIo StartThreadpoolIo BindIoCompletionCallback CloseThreadpoolCleanupGroupMembers
+    LeaveCriticalSectionWhenCallbackReturns ReleaseMutexWhenCallbackReturns ReleaseSemaphoreWhenCallbackReturns
+    FreeLibraryWhenCallbackReturns DisassociateCurrentThreadFromCallback
     ConvertThreadToFiber ConvertThreadToFiberEx EnterSynchronizationBarrier
     MsgWaitForMultipleObjects MsgWaitForMultipleObjectsEx GetMessageA GetMessageW WaitMessage
     ConnectNamedPipe CallNamedPipeA CallNamedPipeW WaitNamedPipeA WaitNamedPipeW TransactNamedPipe

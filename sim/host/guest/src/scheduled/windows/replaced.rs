@@ -1,8 +1,8 @@
 //! The functions that the guest's imports lead to.
 
 use super::{
-    addresses, ends, handles, heap, loader, locks, posix, random, refused, suspension, threads,
-    time, timers, waits,
+    addresses, ends, exit, handles, heap, loader, locks, pool, pool_timers, posix, random, refused,
+    suspension, threads, time, timers, waits,
 };
 use crate::scheduled::Replacement;
 
@@ -17,6 +17,9 @@ pub(in crate::scheduled) fn replacements() -> Vec<Replacement> {
     all.extend(addresses::replaced());
     all.extend(threads::replaced());
     all.extend(suspension::replaced());
+    all.extend(pool::replaced());
+    all.extend(pool_timers::replaced());
+    all.extend(exit::replaced());
     all.extend(time::replaced());
     all.extend(timers::replaced());
     all.extend(random::replaced());

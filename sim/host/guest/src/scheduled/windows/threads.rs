@@ -22,7 +22,7 @@ use windows_sys::Win32::System::Threading::{
 const TO_BEGIN: Duration = Duration::from_secs(5);
 
 /// The code of a thread: that of `CreateThread`, and that of `_beginthread`, whose result is not used.
-type Code = unsafe extern "system" fn(*mut c_void) -> u32;
+pub(super) type Code = unsafe extern "system" fn(*mut c_void) -> u32;
 
 /// The code of a thread, and its argument.
 struct Start {
@@ -32,7 +32,7 @@ struct Start {
 }
 
 /// Returns the lock of the system's loader, which calls the guest at the begin and at the end of each thread.
-fn loader(me: &CurrentThread<'_, '_>) -> ProfilerLock {
+pub(super) fn loader(me: &CurrentThread<'_, '_>) -> ProfilerLock {
     objects::lock(me, objects::place::LOADER, LockKind::Reentrant, "loader of the process")
 }
 
@@ -47,6 +47,27 @@ pub(super) fn in_loader<T>(call: impl FnOnce() -> T) -> T {
         carrier.ask(|me| me.unlock(loader(me)));
     }
     done
+}
+
+/// Waits until a thread of the system is the scheduler's. Its loader calls the guest before.
+fn wait_until_begun(carrier: &GuestThread) {
+    let begun = Instant::now();
+    while carrier.id().is_none() && begun.elapsed() < TO_BEGIN {
+        std::thread::yield_now();
+    }
+}
+
+/// Starts a thread of the system for one of the interleaving, as the only thread that is in the system's loader.
+pub(in crate::scheduled) fn starting(
+    me: &CurrentThread<'_, '_>,
+    start: impl FnOnce() -> Arc<GuestThread>,
+) -> Arc<GuestThread> {
+    let loader = loader(me);
+    me.acquire(loader);
+    let carrier = start();
+    wait_until_begun(&carrier);
+    me.unlock(loader);
+    carrier
 }
 
 /// Enters the end of this thread, at which the system's loader calls the guest. The thread's coroutine leaves it.
@@ -90,6 +111,7 @@ fn create(
     (security, stack): (*const SECURITY_ATTRIBUTES, usize),
     (code, argument): (Code, *mut c_void),
     flags: u32,
+    name: Option<&str>,
 ) -> (HANDLE, u32) {
     mine.ask(guest_thread::check_room);
     let carrier = GuestThread::new();
@@ -101,11 +123,7 @@ fn create(
         CreateThread(security, stack, Some(run), start, flags & !CREATE_SUSPENDED, null_mut())
     };
     if !handle.is_null() {
-        // The loader calls the guest before the thread is the scheduler's.
-        let begun = Instant::now();
-        while carrier.id().is_none() && begun.elapsed() < TO_BEGIN {
-            std::thread::yield_now();
-        }
+        wait_until_begun(&carrier);
         watch(handle, Arc::clone(&carrier));
     }
     let at = handle as usize;
@@ -116,7 +134,8 @@ fn create(
         }
         handles::forget(at);
         let is_suspended = flags & CREATE_SUSPENDED != 0;
-        let index = me.spawn(&objects::thread_name(), move |me| {
+        let name = name.map_or_else(objects::thread_name, str::to_owned);
+        let index = me.spawn(&name, move |me| {
             // It may run before the call below returns.
             handles::add_thread(at, me.index(), is_suspended);
             handles::wait_until(me, at, |thread| !thread.is_held_back);
@@ -129,6 +148,15 @@ fn create(
         me.os_of(index).map_or(0, |os| os.0)
     });
     (handle, number.unwrap_or_default())
+}
+
+/// Starts a thread of a pool, of which nobody has a handle. Those that do the same have the same name.
+pub(super) fn start(mine: &super::Current, name: &str, code: Code, argument: *mut c_void) {
+    let (handle, _) = create(mine, (std::ptr::null(), 0), (code, argument), 0, Some(name));
+    if !handle.is_null() {
+        // SAFETY: the handle from above.
+        unsafe { handles::close(handle) };
+    }
 }
 
 unsafe extern "system" fn create_thread(
@@ -147,7 +175,7 @@ unsafe extern "system" fn create_thread(
         super::set_last_error(ERROR_INVALID_PARAMETER);
         return null_mut();
     };
-    let (handle, id) = create(&mine, (security, stack), (code, argument), flags);
+    let (handle, id) = create(&mine, (security, stack), (code, argument), flags, None);
     if !number.is_null() {
         // SAFETY: the guest's room for a number.
         unsafe { number.write(id) };

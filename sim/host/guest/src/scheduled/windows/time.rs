@@ -5,6 +5,7 @@
 use super::locks::limit_of;
 use super::{Bool, current, scheduled};
 use crate::scheduled::{Replacement, guest_thread};
+use clr_explore::CurrentThread;
 use std::ffi::c_int;
 use std::sync::OnceLock;
 use windows_sys::Win32::Foundation::FILETIME;
@@ -16,7 +17,7 @@ use windows_sys::Win32::System::Threading::{Sleep, SleepEx, SwitchToThread};
 
 /// Time at which each interleaving begins: 2026-01-01 (µs since 1970), and the beginning of 1970 in units of 100 ns since 1601.
 pub(super) const BEGIN: u64 = 1_767_225_600_000_000;
-pub(super) const UNIX: u64 = 116_444_736_000_000_000;
+const UNIX: u64 = 116_444_736_000_000_000;
 /// Time since the system's start at which each interleaving begins (µs).
 pub(super) const SINCE_START: u64 = 1_000_000_000;
 /// Ticks of the performance counter in a second: those of newer Windows.
@@ -25,6 +26,13 @@ const FREQUENCY: i64 = 10_000_000;
 /// Returns the time since the system's start (µs).
 fn since_start() -> Option<u64> {
     current()?.ask(|me| SINCE_START + me.now())
+}
+
+/// Returns the time (µs) from now to one in units of 100 ns: negative from now, or since 1601.
+pub(super) fn micros_until(me: &CurrentThread<'_, '_>, due: i64) -> u64 {
+    let micros = due.unsigned_abs().div_ceil(10);
+    let now = (UNIX / 10) + BEGIN + me.now();
+    if due < 0 { micros } else { micros.saturating_sub(now) }
 }
 
 /// Sleeps for a time (µs); 0 lets other threads run.

@@ -29,17 +29,16 @@ makes! {
 unsafe fn sets(timer: HANDLE, due: *const i64, period: i32, callback: bool) -> Option<Bool> {
     let carrier = current()?;
     let at = timer as usize;
+    let period = u64::from(period.unsigned_abs()) * 1_000;
     // SAFETY: the caller has the guest's time.
     let due = unsafe { due.read() };
     let done = carrier.ask(move |me| {
-        if callback || period != 0 {
-            me.fail("the profiler has left the simulation: a timer calls it, or is periodic");
+        if callback {
+            me.fail("the profiler has left the simulation: a timer calls it");
         }
-        let micros = due.unsigned_abs().div_ceil(10);
-        let since_begin = (time::UNIX / 10) + time::BEGIN;
-        let due = if due < 0 { me.now() + micros } else { micros.saturating_sub(since_begin) };
+        let due = me.now() + time::micros_until(me, due);
         handles::change_and_notify(me, at, |timer| {
-            (timer.count, timer.due) = (0, Some(due));
+            (timer.count, timer.due, timer.period) = (0, Some(due), period);
             matches!(timer.kind, Kind::Timer { .. })
         })
     });

@@ -19,10 +19,16 @@ impl Object {
     }
 
     /// Does what the end of a wait does.
-    const fn take(&mut self) {
+    const fn take(&mut self, now: u64) {
         match self.kind {
             Kind::Event { manual: false } | Kind::Semaphore(_) => self.count -= 1,
-            Kind::Timer { manual: false } => self.due = None,
+            // Times that nobody waited for are lost.
+            Kind::Timer { manual: false } => {
+                self.due = match (self.due, self.period) {
+                    (None, _) | (_, 0) => None,
+                    (Some(due), period) => Some(due + ((now - due) / period + 1) * period),
+                }
+            }
             _ => {}
         }
     }
@@ -36,17 +42,17 @@ fn take(me: &CurrentThread<'_, '_>, wanted: &[usize], all: bool) -> Option<u32> 
             return None;
         }
         for at in wanted {
-            change(*at, Object::take);
+            change(*at, |object| object.take(me.now()));
         }
         return Some(0);
     }
     let place = wanted.iter().position(is_ready)?;
-    change(*wanted.get(place)?, Object::take);
+    change(*wanted.get(place)?, |object| object.take(me.now()));
     Some(place as u32)
 }
 
 /// Waits. Returns what the system's function does; `None` if the scheduler does not know a handle.
-fn waits(
+pub(super) fn waits(
     me: &CurrentThread<'_, '_>,
     handles: &[usize],
     all: bool,

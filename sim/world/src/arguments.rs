@@ -9,7 +9,7 @@
 //! (`GCSuspendReasonToProfSuspendReason`); handles in gchandleutilities.cpp; the GC in
 //! proftoeeinterfaceimpl.cpp (`GarbageCollectionStartedCallback`).
 
-use super::arranged::Arranged;
+use super::arrangement::Arranged;
 use super::thread::Activation;
 use super::{Collection, ExceptionClass, World};
 use crate::stubs::{Shared, Stub, method_id};

@@ -1,7 +1,7 @@
 //! Builds worlds from programs: code for the machine, the runtime and the walker.
 
 use super::arguments::Made;
-use super::arranged::Awaited;
+use super::arrangement::Awaited;
 use super::services::ALL_EVENTS;
 use super::services::Step;
 use super::suspension::StopBy;

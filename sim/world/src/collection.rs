@@ -1,10 +1,4 @@
-//! GCs: what they collect, and the callbacks that they make.
-
-use super::World;
-use super::services::Step;
-use crate::stubs::Collected;
-use clr_runtime::profiling::CallbackKind as Kind;
-use clr_unwind::Gpr;
+//! What GCs collect.
 
 /// What a GC collects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -30,50 +24,5 @@ impl Collection {
             Self::Full | Self::Compacting => count,
         };
         (0..count).map(|generation| generation < last).collect()
-    }
-}
-
-impl World<'_> {
-    /// Returns the collection that a thread asks for in r10, if its program asks for any but a full one.
-    pub(super) fn wanted_collection(&self, thread: usize) -> Option<Collection> {
-        let wanted = self.registers_of(thread)?.get(Gpr::R10);
-        let found = Collected::ALL.into_iter().find(|one| one.number() == wanted)?;
-        Some(found.collection())
-    }
-
-    /// Returns the steps between the suspension and the resumption of the other threads.
-    ///
-    /// A full GC that the program asks for moves nothing (recorded on 3.1.3, 8.0.34, 9.0.23 and 10.0.15), and one of
-    /// generation 0 reports nothing if no object was made since the last one. Others move objects each second time
-    /// (assumed).
-    pub(super) fn collected(&mut self, thread: usize) -> Vec<Step> {
-        let collection = self.threads.get(thread).and_then(|one| one.collection);
-        let moves = self.next_gc_moves();
-        let has_new = self.made.note_gc();
-        let references: &[Kind] = match collection {
-            None if moves => &[Kind::MovedReferences],
-            None | Some(Collection::Full) => &[Kind::SurvivingReferences],
-            Some(Collection::Compacting) => &[Kind::SurvivingReferences, Kind::MovedReferences],
-            Some(Collection::Youngest | Collection::Young) => {
-                if has_new {
-                    &[Kind::SurvivingReferences]
-                } else {
-                    &[]
-                }
-            }
-        };
-        let mut steps = vec![Step::Callback(Kind::GarbageCollectionStarted)];
-        steps.extend(has_new.then_some(Step::Callback(Kind::ObjectsAllocatedByClass)));
-        if self.has_finalizer() {
-            let queued = self.queue_finalizers();
-            steps.extend(queued.then_some(Step::Callback(Kind::FinalizeableObjectQueued)));
-        }
-        steps.extend(references.iter().map(|kind| Step::Callback(*kind)));
-        steps.extend([
-            Step::Callback(Kind::RootReferences),
-            Step::Callback(Kind::ObjectReferences),
-            Step::Callback(Kind::GarbageCollectionFinished),
-        ]);
-        steps
     }
 }

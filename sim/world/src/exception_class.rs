@@ -1,9 +1,5 @@
 //! Classes of exceptions and other objects, as far as a program or the runtime names them.
 
-use super::World;
-use crate::stubs::method_of;
-use clr_runtime::thread::offset;
-use clr_unwind::Memory as _;
 use clr_walker::profiling::FunctionId;
 
 /// The number that stands for the exception that was thrown last.
@@ -59,33 +55,14 @@ impl ExceptionClass {
         }
     }
 
-    fn from_number(number: u64) -> Self {
+    /// Returns the class with a number, which may be the id of a method.
+    pub(super) fn from_number(number: u64, is_method: bool) -> Self {
         let known = number.checked_sub(1).and_then(|at| Self::KNOWN.get(usize::try_from(at).ok()?));
         match known {
             Some(known) => *known,
             None if number == LAST => Self::Last,
-            None if method_of(number).is_some() => Self::Of(FunctionId(number)),
+            None if is_method => Self::Of(FunctionId(number)),
             None => Self::Unknown,
         }
-    }
-}
-
-impl World<'_> {
-    /// Returns the class of the object that a thread has allocated last.
-    pub(super) fn class_allocated(&self, thread: usize) -> ExceptionClass {
-        self.class_at(thread, offset::ALLOCATED)
-    }
-
-    /// Returns the class of the exception that code of a thread has thrown last.
-    pub(super) fn last_thrown(&self, thread: usize) -> ExceptionClass {
-        self.class_at(thread, offset::LAST_THROWN)
-    }
-
-    fn class_at(&self, thread: usize, offset: u64) -> ExceptionClass {
-        let Some(object) = self.object(thread) else { return ExceptionClass::Unknown };
-        let at = object.0.wrapping_add(offset);
-        // A Thread object of the world is always mapped.
-        let number = self.runtime.memory.borrow().read_u64(at).unwrap_or_default();
-        ExceptionClass::from_number(number)
     }
 }

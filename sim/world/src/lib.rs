@@ -34,7 +34,9 @@
 
 mod arguments;
 mod arranged;
+mod arrangement;
 mod build;
+mod collected;
 mod collection;
 mod common;
 pub mod content;
@@ -54,6 +56,7 @@ pub mod stubs;
 mod suspension;
 pub mod synthetic;
 mod thread;
+mod thrown;
 mod unloading;
 mod waiting;
 

@@ -1,6 +1,6 @@
 //! Services that the world performs for the runtime's code.
 
-use super::arranged::Awaited;
+use super::arrangement::Awaited;
 use super::exceptions::Action;
 use super::{ProcessEnd, World};
 use crate::stubs::{Identity, first_of, method_of};

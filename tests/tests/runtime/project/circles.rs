@@ -15,7 +15,11 @@ const LARGEST: usize = 5;
 const LEFT: &[(&str, usize, &str)] = &[
     ("sim/codegen", 8, "the tree of a program, its shapes, and what is computed from both"),
     ("sim/generate", 8, "generators of one recursive value"),
-    ("sim/world", 14, "one state machine: threads, services, exceptions, suspension"),
+    (
+        "sim/world",
+        16,
+        "one state machine: threads, services, exceptions, suspension, GCs, what programs arrange",
+    ),
 ];
 
 /// Methods of the standard library whose names ours have, too: a call of one says nothing.

@@ -1,0 +1,48 @@
+//! The data about what a program has arranged with the runtime.
+
+use std::collections::{BTreeSet, VecDeque};
+
+/// What the program has arranged. Methods are named by their ids.
+#[derive(Clone, Debug, Default, Hash)]
+pub(super) struct Arranged {
+    /// Number of changes.
+    pub changes: u64,
+    pub first_chance: Option<u64>,
+    pub process_exit: Option<u64>,
+    /// Methods that were called once.
+    pub once: BTreeSet<u64>,
+    /// Finalizers of objects that are alive, and of those that the finalizer's thread has still to run.
+    pub finalizable: Vec<u64>,
+    pub finalizing: VecDeque<u64>,
+    /// The finalizer's thread runs a method.
+    pub is_finalizing: bool,
+    /// Threads that were started, by index.
+    pub started: BTreeSet<usize>,
+    /// The process has ended.
+    pub exited: bool,
+}
+
+/// What a thread waits for that another thread of the program does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Awaited {
+    /// The thread is started.
+    Start,
+    /// The thread with this index has ended.
+    End(usize),
+    /// There is a method for the finalizer's thread.
+    Finalizable,
+    /// The finalizer's thread has run all methods.
+    Finalizers,
+}
+
+impl Arranged {
+    /// Returns true if objects wait for the finalizer's thread.
+    pub(super) fn is_queued(&self) -> bool {
+        !self.finalizing.is_empty()
+    }
+
+    /// Returns the finalizer of the object that was queued last.
+    pub(super) fn last_queued(&self) -> u64 {
+        self.finalizing.back().copied().unwrap_or_default()
+    }
+}

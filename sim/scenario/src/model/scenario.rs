@@ -71,6 +71,7 @@ pub struct Description {
 
 /// A thread of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "they are properties of its node")]
 pub struct ScenarioThread {
     /// Name of the thread.
     pub name: String,

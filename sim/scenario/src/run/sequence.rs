@@ -74,7 +74,7 @@ impl Scenario {
         });
         let [begin, end] = [BEGIN, END].map(|name| self.function(name));
         world.report_entries(begin.into_iter().chain(end));
-        let mut recorder = Recorder {
+        let mut profiler = Recorder {
             recorded,
             is_on: begin.is_none(),
             threads: vec![OsThreadId(1)],
@@ -84,10 +84,10 @@ impl Scenario {
         // The finalizer's thread is the second one that is created.
         if recorded.asks_for("threads") {
             let finalizer = self.threads.iter().position(|thread| thread.finalizer);
-            recorder.threads.push(finalizer.and_then(|it| world.os(it)).unwrap_or_default());
+            profiler.threads.push(finalizer.and_then(|it| world.os(it)).unwrap_or_default());
         }
-        recorder.run(&mut world, (begin, end))?;
-        Ok(recorder.lines)
+        profiler.run(&mut world, (begin, end))?;
+        Ok(profiler.lines)
     }
 }
 
@@ -279,7 +279,9 @@ fn words(world: &World<'_>, kind: Kind, arguments: &CallbackArguments, number: u
             SuspensionReason::Gc => "GC".to_owned(),
             SuspensionReason::Unload => "APPDOMAIN_SHUTDOWN".to_owned(),
         },
-        Kind::ClassLoadStarted | Kind::ClassUnloadStarted => class_name(world, arguments.function),
+        Kind::ClassLoadStarted | Kind::ClassUnloadStarted | Kind::FinalizeableObjectQueued => {
+            class_name(world, arguments.function)
+        }
         Kind::ClassLoadFinished => format!("{} S_OK", class_name(world, arguments.function)),
         Kind::ClassUnloadFinished
         | Kind::ModuleUnloadFinished
@@ -296,7 +298,6 @@ fn words(world: &World<'_>, kind: Kind, arguments: &CallbackArguments, number: u
             let induced = arguments.induced && counts_as_induced;
             format!("{bits} {}", if induced { "INDUCED" } else { "OTHER" })
         }
-        Kind::FinalizeableObjectQueued => class_name(world, arguments.function),
         Kind::MovedReferences => "moved".to_owned(),
         // The runtime has roots of its own on stacks and in handles.
         Kind::RootReferences if arguments.finalizing => "stack finalizer handle".to_owned(),

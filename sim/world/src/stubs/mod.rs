@@ -195,6 +195,7 @@ fn wants(body: &[Statement], generation: Generation, wanted: &mut BTreeSet<(Func
 }
 
 /// The placement of all functions.
+#[expect(clippy::struct_excessive_bools, reason = "they are independent")]
 struct Plan {
     generation: Generation,
     hooks: Hooks,

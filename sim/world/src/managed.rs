@@ -37,7 +37,8 @@ impl World<'_> {
             _ => {
                 let mut steps = self.raise(thread);
                 steps.retain(|step| !matches!(step, Step::Return(_)));
-                let thrown = |step: &Step| matches!(step, Step::Callback(CallbackKind::ExceptionThrown));
+                let thrown =
+                    |step: &Step| matches!(step, Step::Callback(CallbackKind::ExceptionThrown));
                 if let Some(at) = steps.iter().position(thrown).filter(|_| tells) {
                     steps.insert(at, Step::Callback(CallbackKind::UnmanagedToManagedTransition));
                 }

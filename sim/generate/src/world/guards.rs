@@ -57,9 +57,8 @@ impl<C: Choices> Draw<'_, C> {
     pub(super) fn throw(&mut self, body: &mut Body, times: u64) {
         use RuntimeCallKind::{NullDereference, Raise, Rethrow};
         let common = |kind: &RuntimeCallKind| matches!(kind, Raise | Rethrow | NullDereference);
-        let others = || {
-            RuntimeCallKind::ALL.iter().copied().filter(|kind| kind.throws() && !common(kind))
-        };
+        let others =
+            || RuntimeCallKind::ALL.iter().copied().filter(|kind| kind.throws() && !common(kind));
         let kind = match (body.around.in_catch, self.choices.below(12)) {
             (true, 0..=5) => Rethrow,
             (_, 9..=10) => NullDereference,

@@ -130,7 +130,9 @@ impl FrameKind {
             | Self::ProtectByRefs
             | Self::DebuggerSecurityCodeMark
             | Self::AssumeByrefFromJitStack => generation.frame_identity() == FrameIdentity::Vtable,
-            Self::ComMethod | Self::ComPlusMethod | Self::ComPrestubMethod => generation.has_com_frames(),
+            Self::ComMethod | Self::ComPlusMethod | Self::ComPrestubMethod => {
+                generation.has_com_frames()
+            }
             Self::ResolveHelper => generation.has_resolve_helper_frames(),
             _ => true,
         }

@@ -170,21 +170,25 @@ impl Plan {
                 ]
             }
             Shared::DispatchInfoThrow => self.throw(ExceptionClass::Last),
-            Shared::StartCallback => {
-                let filter = vec![Statement::Work(2)];
-                let kind = EhClauseKind::Filtered { accepts: false, filter };
-                vec![guarded(target, kind, vec![Statement::Work(1)])]
-            }
+            Shared::StartCallback => vec![asking_for_handler(target)],
             _ => target,
         };
-        let frame = FrameRegister {
-            register: Gpr::Rbp,
-            offset: 0,
-            set: FrameSet::AfterSaves,
-            described: true,
-        };
-        let shape = FunctionShape { frame: Some(frame), ..saving(&[Gpr::Rbp], 0) };
-        let name = shared.name().to_owned();
-        Function { name, kind: CodeKind::ReadyToRun, shape, body, end: Some(RETURN) }
+        with_frame_register(shared, body)
     }
+}
+
+/// Returns the statements with a filter around them, which asks for a handler of unhandled exceptions and accepts none.
+pub(super) fn asking_for_handler(body: Vec<Statement>) -> Statement {
+    let filter = vec![Statement::Work(2)];
+    let kind = EhClauseKind::Filtered { accepts: false, filter };
+    Statement::Guarded(body, vec![EhClause { kind, body: vec![Statement::Work(1)] }])
+}
+
+/// Creates a method of the class library that has rbp as frame register, so that it can have EH clauses.
+pub(super) fn with_frame_register(shared: Shared, body: Vec<Statement>) -> Function {
+    let frame =
+        FrameRegister { register: Gpr::Rbp, offset: 0, set: FrameSet::AfterSaves, described: true };
+    let shape = FunctionShape { frame: Some(frame), ..saving(&[Gpr::Rbp], 0) };
+    let name = shared.name().to_owned();
+    Function { name, kind: CodeKind::ReadyToRun, shape, body, end: Some(RETURN) }
 }

@@ -267,7 +267,8 @@ impl Plan {
         if switches {
             body.extend(self.frames.disable_preemptive_gc());
         }
-        if calls_handler(shared) && self.generation.exception_helper().datum_of_handlers().is_none() {
+        if calls_handler(shared) && self.generation.exception_helper().datum_of_handlers().is_none()
+        {
             body.extend(Frames::unlink_top());
         }
         body.extend([

@@ -1,5 +1,6 @@
 //! Calls between managed and unmanaged code, and the first functions of threads.
 
+use super::arranged;
 use super::frames::{
     Frames, call, call_computed, enable_preemptive_gc, reserve_frame, service, set, with_frame,
 };
@@ -201,13 +202,8 @@ impl Plan {
     /// Creates the method that calls the program's entry point, whose code is in rbx. It has `UnmanagedCallersOnlyAttribute`.
     pub(super) fn call_entry_point(&self) -> Function {
         let body = vec![set(Word::Register(Gpr::Rax), Value::Register(Gpr::Rbx)), call_computed()];
-        let mut method = Function {
-            name: Shared::CallEntryPoint.name().to_owned(),
-            kind: CodeKind::Jit,
-            shape: saving(&[Gpr::Rbp], 0x20),
-            body,
-            end: Some(RETURN),
-        };
+        let body = vec![arranged::asking_for_handler(body)];
+        let mut method = arranged::with_frame_register(Shared::CallEntryPoint, body);
         self.switch_mode(&mut method);
         method
     }

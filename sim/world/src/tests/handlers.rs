@@ -25,10 +25,12 @@ pub(super) fn observed(kind: RuntimeCallKind) -> Program {
     }
 }
 
+/// The walk of all of them.
+const ALL: &str = "App.Thrower App.Main *CallDescrWorkerInternal S_OK";
+
 /// Results of each callback's unseeded walk of its own thread: observed on U31, U9, W31 and WN
 /// (contract §6, C-048, C-081, C-085, C-134, C-163, C-164, C-172).
 fn expected_walks(generation: Generation) -> Vec<(&'static str, &'static str)> {
-    const ALL: &str = "App.Thrower App.Main *CallDescrWorkerInternal S_OK";
     const REFUSED: &str = "CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX";
     let managed = generation.hides_exception_handling();
     let own = if managed { "App.Main *CallDescrWorkerInternal S_OK" } else { REFUSED };

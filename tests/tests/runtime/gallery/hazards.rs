@@ -126,7 +126,8 @@ const ROWS: [u8; 4] = [16, 28, 31, 32];
 /// Returns the hazards that no search finds, with the texts of single stacks that show them: rows of the contract's page.
 fn without_search() -> Vec<(u8, Vec<&'static str>)> {
     let page = include_str!("../../../../sim/src/book/contract/methods.md");
-    let (_, table) = page.split_once("| Hazard | Why no search finds it | Texts |\n|---|---|---|\n").unwrap();
+    let (_, table) =
+        page.split_once("| Hazard | Why no search finds it | Texts |\n|---|---|---|\n").unwrap();
     let row = |row: &'static str| {
         let mut columns = row.trim_matches('|').split(" | ").map(str::trim);
         let number = columns.next()?.strip_prefix("H-")?.parse().ok()?;

@@ -437,6 +437,8 @@ impl<C: Choices> Draw<'_, C> {
         let kind = self.kind(|kind| {
             kind.is_in_managed_code() == managed
                 && kind.target() == Some(side)
+                // A handler that throws is notified of its own exception, and so on without end.
+                && kind != RuntimeCallKind::HandleFirstChance
                 && (is_plain || kind != RuntimeCallKind::PInvokeSuppressed)
         });
         let directly = match (managed, to_managed) {

@@ -6,7 +6,7 @@ use clr_tests::one_in;
 use std::fmt::Write as _;
 use std::thread;
 
-const MAX_WALKS: u64 = 6_000;
+const MAX_WALKS: u64 = 15_000;
 const WALKS_OF_PROGRAM: u64 = 36;
 /// Maximum number of steps between two stops.
 const STRIDE: u32 = 60;

@@ -19,7 +19,7 @@ pub(crate) fn brackets(clauses: &[String]) -> String {
 
 /// Returns a set of generations in few words: the named set that it is, or is all but a few of; else its members.
 pub(crate) fn in_words(generations: Generations) -> String {
-    let names = |set: Generations| {
+    let members = |set: Generations| {
         let names: Vec<_> = set.iter().map(Generation::name).collect();
         names.join(", ")
     };
@@ -34,7 +34,7 @@ pub(crate) fn in_words(generations: Generations) -> String {
         return generations.words().join(", ");
     };
     let word = if word == "new" { "net9 and newer" } else { word };
-    if missing.is_empty() { word.to_owned() } else { format!("{word} but {}", names(missing)) }
+    if missing.is_empty() { word.to_owned() } else { format!("{word} but {}", members(missing)) }
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ use clr_world::Collection;
 /// Numbers of generations: 0 to 2 and the large-object heap; since .NET 5 the heap of pinned objects, too
 /// (`GarbageCollectionStartedCallback` of src/vm/proftoeeinterfaceimpl.cpp of CoreCLR 3.1.23, and of
 /// dotnet/runtime, commit 0049981b).
-const GENERATIONS: i32 = 4;
-const GENERATIONS_SINCE_5: i32 = 5;
+const GENERATIONS: u8 = 4;
+const GENERATIONS_SINCE_5: u8 = 5;
 /// `COR_PRF_GC_OTHER`, `COR_PRF_GC_INDUCED`.
 const GC_OTHER: u32 = 0;
 const GC_INDUCED: u32 = 1;
@@ -54,14 +54,14 @@ impl Target {
                     let count = if since_5 { GENERATIONS_SINCE_5 } else { GENERATIONS };
                     let collection =
                         if arguments.induced { arguments.collection } else { Collection::Youngest };
-                    let collected = collection.generations(count as usize);
+                    let collected = collection.generations(count.into());
                     let collected: Vec<_> = collected.into_iter().map(Bool::from).collect();
                     let is_induced = arguments.induced
                         && (collection != Collection::Compacting
                             || inner.generation.compacts_as_induced());
                     let reason = if is_induced { GC_INDUCED } else { GC_OTHER };
                     call(&mut || {
-                        second.GarbageCollectionStarted(count, collected.as_ptr(), reason)
+                        second.GarbageCollectionStarted(count.into(), collected.as_ptr(), reason)
                     });
                 }
                 Kind::GarbageCollectionFinished => {

@@ -5,10 +5,12 @@ use super::{Plan, Service, Shared};
 use clr_codegen::Function;
 
 impl Plan {
-    /// Creates a function by which the class library starts threads, runs handlers and finalizers, calls by reflection,
+    /// Creates a function by which the class library calls the program, starts threads, runs handlers and finalizers, calls by reflection,
     /// or fails checks; returns `None` for any other one.
     pub(super) fn function_of_library(&self, shared: Shared) -> Option<Function> {
         Some(match shared {
+            Shared::RunMain => self.run_main(),
+            Shared::CallEntryPoint => self.call_entry_point(),
             Shared::StaticBase => Self::forwarding(shared, call(self.helper(Shared::InitClass))),
             Shared::InvokeMethodInfo | Shared::InvokeMethodBase | Shared::InvokeWithNoArgs => {
                 self.reflection(shared)

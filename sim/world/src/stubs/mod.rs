@@ -387,8 +387,6 @@ impl Plan {
         }
         match shared {
             Shared::KickOffThread => self.kick_off_thread(),
-            Shared::RunMain => self.run_main(),
-            Shared::CallEntryPoint => self.call_entry_point(),
             Shared::Sleep => self.qcall(shared, Shared::ThreadSleep),
             Shared::MonitorWait => self.qcall(shared, Shared::MonitorContention),
             Shared::NameThread => self.qcall(shared, Shared::InformThreadNameChange),

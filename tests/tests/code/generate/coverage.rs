@@ -70,7 +70,7 @@ variants! {
         Alloca(_), Cold(_), Region(_, _), Funclet(_), Try(_, _), Guarded(_, _), Throw, Trap(_),
         SwitchStack(_), Stop,
     }, but Statement::Runtime(_) | Statement::Primitive(_)
-    CLAUSES, clause: HandlerKind { Catch, Finally, Fault, Filtered }
+    CLAUSES, clause: HandlerKind { Catch, Unmatched, Finally, Fault, Filtered }
 }
 
 const LISTS: [&[&str]; 18] = [

@@ -37,7 +37,7 @@
 //! // The walk of the thread in the P/Invoke is complete on Windows. All others are refused.
 //! // No walk is wrong.
 //! assert!(verdicts.iter().all(|verdict| verdict.is_true()));
-//! assert_eq!(verdicts.iter().filter(|verdict| verdict.is_complete()).count(), 6);
+//! assert_eq!(verdicts.iter().filter(|verdict| verdict.is_complete()).count(), 7);
 //! # Ok::<(), clr_sim::harness::JudgeError>(())
 //! ```
 //!

@@ -199,7 +199,7 @@ fn json_lists_every_recording() {
     // With inferred fields of the state, and with the registers of a redirected thread.
     assert_eq!(total["inferred_walks"], 6550);
     let sum: u64 = files.iter().map(|file| file["inferred_walks"].as_u64().unwrap()).sum();
-    assert_eq!(sum, 5079);
+    assert_eq!(sum, 6550);
 }
 
 #[test]

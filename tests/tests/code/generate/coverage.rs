@@ -25,7 +25,7 @@ impl Seen {
 }
 
 /// Defines a function that names a value's variant, and a list of all names. The variants after
-/// `but` belong to the runtime's code, which is not generated here.
+/// `but` belong to the runtime's code, which is not generated here, or to texts alone: a catch that does not match.
 macro_rules! variants {
     ($(
         $list:ident, $function:ident: $type:ident { $($name:ident $(($($field:pat),*))?),* $(,)? }
@@ -70,7 +70,7 @@ variants! {
         Alloca(_), Cold(_), Region(_, _), Funclet(_), Try(_, _), Guarded(_, _), Throw, Trap(_),
         SwitchStack(_), Stop,
     }, but Statement::Runtime(_) | Statement::Primitive(_)
-    CLAUSES, clause: HandlerKind { Catch, Unmatched, Finally, Fault, Filtered }
+    CLAUSES, clause: HandlerKind { Catch, Finally, Fault, Filtered }, but HandlerKind::Unmatched
 }
 
 const LISTS: [&[&str]; 18] = [

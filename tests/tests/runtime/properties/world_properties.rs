@@ -23,7 +23,7 @@ use std::time::Instant;
 /// Number of calls compared in a full run.
 const CASES: u32 = 100_000;
 /// Number of calls that have everything that can occur.
-const ALL_KINDS: u32 = 250_000;
+const ALL_KINDS: u32 = 400_000;
 /// Maximum number of calls compared per program.
 const CASES_OF_PROGRAM: u64 = 400;
 

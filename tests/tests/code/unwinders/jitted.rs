@@ -17,11 +17,12 @@ const RETURN_ADDRESS: u64 = 0xE000;
 /// rsp at the function's first instruction.
 const RSP: u64 = STACK + (STACK_PAGES - 2) * PAGE_SIZE - 8;
 const PRESERVED: [Gpr; 6] = [Gpr::Rbx, Gpr::Rbp, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15];
-const RECORDINGS: [(&str, Convention); 4] = [
+const RECORDINGS: [(&str, Convention); 5] = [
     ("coreclr-3.1.23-linux", Convention::SystemV),
     ("net-9.0.7-linux", Convention::SystemV),
     ("net-10.0.9-linux", Convention::SystemV),
     ("net-10.0.9-windows", Convention::WindowsX64),
+    ("net-11.0.0-linux", Convention::SystemV),
 ];
 
 /// Executes a function from its start to the first instruction that needs more of its process, and
@@ -104,5 +105,5 @@ fn recorded_jitted_code_is_unwound_at_each_instruction_that_executes() {
         executed.push((functions, instructions));
     }
     // Functions, and instructions before which they were unwound.
-    assert_eq!(executed, [(18, 249), (22, 221), (23, 127), (22, 172)]);
+    assert_eq!(executed, [(18, 249), (22, 221), (23, 127), (22, 172), (19, 137)]);
 }

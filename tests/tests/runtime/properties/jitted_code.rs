@@ -67,8 +67,9 @@ proptest! {
 
     #[test]
     fn a_method_read_from_faulty_memory_is_whole(faults in faults(), which in any::<Index>()) {
-        let names = ["coreclr-3.1.23-linux", "net-9.0.7-linux", "net-10.0.9-linux"];
-        let mut recording = Recording::new(names[which.index(3)]);
+        let names =
+            ["coreclr-3.1.23-linux", "net-9.0.7-linux", "net-10.0.9-linux", "net-11.0.0-linux"];
+        let mut recording = Recording::new(names[which.index(4)]);
         apply(&mut recording, &faults);
         for code in &recording.methods {
             let layout = CodeHeaderLayout::CORE_3_1_TO_10;
@@ -80,7 +81,8 @@ proptest! {
 
     #[test]
     fn code_found_in_faulty_memory_covers_the_address(faults in faults(), which in any::<Index>()) {
-        let mut recording = Recording::new("net-10.0.9-linux");
+        let names = ["net-10.0.9-linux", "net-11.0.0-linux"];
+        let mut recording = Recording::new(names[which.index(2)]);
         apply(&mut recording, &faults);
         // Where the descriptor itself has the fault, there is nothing to look up.
         let descriptor = ContractDescriptor::read(&recording, recording.descriptor);

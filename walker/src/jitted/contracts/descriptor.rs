@@ -7,13 +7,32 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use clr_unwind::Memory;
+use core::fmt::{Display, Formatter};
 
-/// The bytes `DNCCDAC\0` in this order, in .NET 9 and 10. (The document has them reversed.)
+/// The bytes `DNCCDAC\0` in this order, in .NET 9 to 11. (The document has them reversed.)
 const MAGIC: u64 = u64::from_le_bytes(*b"DNCCDAC\0");
-/// The text of .NET 9 has 3,183 bytes, that of .NET 10 has 10,564.
+/// The text of .NET 9 has 3,183 bytes, that of .NET 10 has 10,564, that of .NET 11 for Windows 18,424.
 const TEXT_LIMIT: u32 = 1 << 20;
 /// .NET 10 has 24.
 const POINTER_LIMIT: u32 = 1 << 12;
+
+/// The version of a contract, as a runtime states it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContractVersion {
+    /// A number, until .NET 10.
+    Number(u64),
+    /// A text as `c1`, from .NET 11 on, where they count anew.
+    C(u64),
+}
+
+impl Display for ContractVersion {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Number(number) => write!(formatter, "{number}"),
+            Self::C(number) => write!(formatter, "c{number}"),
+        }
+    }
+}
 
 /// The contents of a runtime's `DotNetRuntimeContractDescriptor`, a symbol exported by coreclr.dll,
 /// libcoreclr.so, libcoreclr.dylib, and by single-file applications: offsets of fields, global
@@ -34,7 +53,8 @@ impl ContractDescriptor {
     /// Reads the descriptor at `address` (VA), the value of the exported symbol.
     ///
     /// # Errors
-    /// [`ContractError`] if it cannot be read, or is not a descriptor of version 0 for 64 bits.
+    /// [`ContractError`] if it cannot be read, or is not a descriptor of version 0 (.NET 9 and 10) or 2
+    /// (.NET 11) for 64 bits.
     pub fn read<M: Memory + ?Sized>(memory: &M, address: u64) -> Result<Self, ContractError> {
         let magic = memory.read_u64(address)?;
         if magic != MAGIC {
@@ -62,7 +82,9 @@ impl ContractDescriptor {
             json::parse(text).map_err(|offset| ContractError::Json { offset: offset as u32 })?;
         let part = |part| ContractError::Form { part };
         let Value::Object(mut members) = value else { return Err(part("text")) };
-        if members.get("version").and_then(Value::as_u64) != Some(0) {
+        // What version 2 adds is `subDescriptors`, with addresses of other libraries' descriptors, which
+        // nothing here asks for.
+        if !matches!(members.get("version"), Some(Value::Integer(0 | 2))) {
             return Err(part("version"));
         }
         // Baselines are other files; released runtimes have the empty one.
@@ -84,10 +106,12 @@ impl ContractDescriptor {
     /// Returns the version of a contract.
     ///
     /// # Errors
-    /// [`ContractError`] if the runtime does not have the contract, or its version is no number.
-    pub fn contract(&self, name: &'static str) -> Result<u64, ContractError> {
+    /// [`ContractError`] if the runtime does not have the contract, or its version is of another form.
+    pub fn contract(&self, name: &'static str) -> Result<ContractVersion, ContractError> {
         let version = self.contracts.get(name).ok_or(ContractError::MissingContract { name })?;
-        version.as_u64().ok_or(ContractError::Form { part: "contracts" })
+        let number = || version.as_u64().map(ContractVersion::Number);
+        let text = || version.as_str()?.strip_prefix('c')?.parse().ok().map(ContractVersion::C);
+        number().or_else(text).ok_or(ContractError::Form { part: "contracts" })
     }
 
     /// Returns the offset of a field in bytes; that of field `!` is the size of the type.

@@ -1,5 +1,6 @@
 //! Errors of data contracts.
 
+use super::descriptor::ContractVersion;
 use crate::jitted::JittedCodeError;
 use clr_unwind::Unreadable;
 use thiserror::Error;
@@ -43,7 +44,7 @@ pub enum ContractError {
         /// Offset of the first byte that is not understood.
         offset: u32,
     },
-    /// A part of the text has another form than that of version 0, or there is a baseline.
+    /// A part of the text has another form than that of version 0 or 2, or there is a baseline.
     #[error("the contract descriptor's {part} has an unknown form")]
     Form {
         /// The part.
@@ -61,7 +62,7 @@ pub enum ContractError {
         /// Name of the contract.
         name: &'static str,
         /// The version of the contract.
-        version: u64,
+        version: ContractVersion,
     },
     /// The descriptor does not name a field that the contract needs.
     #[error("the contract descriptor has no field {type_name}.{field}")]

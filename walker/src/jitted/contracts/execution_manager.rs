@@ -1,6 +1,6 @@
 //! The contract ExecutionManager: from an address to the code there.
 
-use super::descriptor::ContractDescriptor;
+use super::descriptor::{ContractDescriptor, ContractVersion};
 use super::error::{CodeLookupError, ContractError};
 use super::nibble_map::NibbleMap;
 use super::range_sections::{RangeSection, RangeSections};
@@ -33,7 +33,7 @@ pub enum CodeAt {
     },
 }
 
-/// The runtime's map of code, read by the contract ExecutionManager in version 1 or 2 (.NET 10).
+/// The runtime's map of code, read by the contract ExecutionManager in version 1, 2 (.NET 10), or c1 (.NET 11).
 ///
 /// Nothing is asked of the runtime and no lock is taken. Where the runtime unloads a collectible
 /// assembly or frees a dynamic method at the same time, a read may meet freed memory: it fails, or
@@ -70,8 +70,9 @@ impl ExecutionManager {
     pub fn new(descriptor: &ContractDescriptor) -> Result<Self, ContractError> {
         let name = "ExecutionManager";
         let has_pointers = match descriptor.contract(name)? {
-            1 => false,
-            2 => true,
+            ContractVersion::Number(1) => false,
+            // The first of .NET 11 is the second of .NET 10: all methods of a process were found by it.
+            ContractVersion::Number(2) | ContractVersion::C(1) => true,
             version => return Err(ContractError::ContractVersion { name, version }),
         };
         check_runtime_function(descriptor)?;

@@ -3,7 +3,7 @@
 //! From .NET 9 on, the runtime exports `DotNetRuntimeContractDescriptor`: a structure that leads to a
 //! text with the offsets of fields, global values and versions of algorithms ("contracts"). The
 //! contract ExecutionManager is the runtime's map of code; .NET 10 is the first release that has it
-//! (version 2), and .NET 9.0.1 and 9.0.7 have the descriptor without it.
+//! (version 2; .NET 11 calls it c1), and .NET 9.0.1 and 9.0.7 have the descriptor without it.
 //!
 //! ```no_run
 //! # fn find(memory: &impl clr_unwind::Memory, symbol: u64, address: u64)
@@ -23,7 +23,7 @@
 //!
 //! All offsets come from the descriptor, and nothing is guessed: a contract in an unknown version, or
 //! a field that is missing, is an error. So is a field that says that methods have a second, cold
-//! part, which .NET 10 does not have.
+//! part, which .NET 10 and 11 do not have.
 //!
 //! The text is JSON of a small subset, for which this module has a reader of its own: a profiler
 //! need not compile a JSON crate for one text of 10 KB whose form is fixed.
@@ -35,6 +35,6 @@ mod json;
 mod nibble_map;
 mod range_sections;
 
-pub use descriptor::ContractDescriptor;
+pub use descriptor::{ContractDescriptor, ContractVersion};
 pub use error::{CodeLookupError, ContractError};
 pub use execution_manager::{CodeAt, ExecutionManager};

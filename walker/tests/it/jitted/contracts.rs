@@ -155,7 +155,17 @@ fn all_code_of_code_heaps_is_listed() {
 
 #[test]
 fn version_2_has_the_start_in_units_within_a_long_method() {
+    for version in ["2", "\"c1\""] {
+        has_starts_within_a_long_method(version);
+    }
+}
+
+fn has_starts_within_a_long_method(version: &str) {
     let mut process = process();
+    let manager = |version: &str| {
+        text().replace("ExecutionManager\":2", &format!("ExecutionManager\":{version}"))
+    };
+    describe(&mut process, &manager(version));
     // A method of 0x500 bytes, which covers units 4 to 7.
     let size = 0x500;
     process.write(START, &vec![0x90; size as usize]);
@@ -174,7 +184,7 @@ fn version_2_has_the_start_in_units_within_a_long_method() {
     process.write_u32s(NIBBLES + 28, &[0]);
     assert_eq!(find(&process, START + 0x4C0), Ok(None));
     // Version 1 looks on, and knows no pointers.
-    describe(&mut process, &text().replace("Manager\":2", "Manager\":1"));
+    describe(&mut process, &manager("1"));
     let unit = 0x349;
     let error = find(&process, START + 0x4C0).unwrap_err();
     assert_eq!(error, CodeLookupError::NibbleMap { address: NIBBLES + 24, unit });
@@ -328,6 +338,20 @@ fn globals_are_numbers_strings_or_pointers() {
 }
 
 #[test]
+fn net_11_has_named_versions_and_descriptors_inside() {
+    let mut process = process();
+    let changed = text()
+        .replace(r#""version":0"#, r#""version":2"#)
+        .replace(GLOBALS, &format!(r#"{GLOBALS},"subDescriptors":{{"GC":[[0],"pointer"]}}"#))
+        .replace(r#""ExecutionManager":2"#, r#""ExecutionManager":"c1","StressLog":"c2""#);
+    describe(&mut process, &changed);
+    let descriptor = ContractDescriptor::read(&process, DESCRIPTOR).unwrap();
+    assert_eq!(descriptor.contract("StressLog"), Ok(ContractVersion::C(2)));
+    let found = find(&process, START).unwrap();
+    assert!(matches!(found, Some(CodeAt::Method(_))), "{found:?}");
+}
+
+#[test]
 fn descriptors_of_other_kinds_are_refused() {
     let error = |change: fn(&mut Process)| {
         let mut process = process();
@@ -354,6 +378,7 @@ fn descriptors_of_other_kinds_are_refused() {
 fn texts_of_another_form_are_refused() {
     for (from, to, error) in [
         (r#""version":0"#, r#""version":1"#, ContractError::Form { part: "version" }),
+        (r#""version":0"#, r#""version":3"#, ContractError::Form { part: "version" }),
         (r#""empty""#, r#""net9.0/x64""#, ContractError::Form { part: "baseline" }),
         (r#""types""#, r#""typed""#, ContractError::Form { part: "types" }),
         (r#""globals""#, r#""global""#, ContractError::Form { part: "globals" }),
@@ -366,11 +391,22 @@ fn texts_of_another_form_are_refused() {
         (
             r#""ExecutionManager":2"#,
             r#""ExecutionManager":3"#,
-            ContractError::ContractVersion { name: "ExecutionManager", version: 3 },
+            ContractError::ContractVersion {
+                name: "ExecutionManager",
+                version: ContractVersion::Number(3),
+            },
         ),
         (
             r#""ExecutionManager":2"#,
             r#""ExecutionManager":"c2""#,
+            ContractError::ContractVersion {
+                name: "ExecutionManager",
+                version: ContractVersion::C(2),
+            },
+        ),
+        (
+            r#""ExecutionManager":2"#,
+            r#""ExecutionManager":"d1""#,
             ContractError::Form { part: "contracts" },
         ),
         (

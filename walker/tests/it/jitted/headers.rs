@@ -62,7 +62,7 @@ fn small_numbers_instead_of_a_header_are_stub_blocks() {
         let error = refusal(|process| process.write_u64s(START - 8, &[number]));
         let kind = StubBlockKind(number as u8);
         assert_eq!(error, JittedCodeError::StubBlock { start: START, kind });
-        assert_eq!(kind.name().is_some(), (1..=9).contains(&number));
+        assert_eq!(kind.name_until_net_10().is_some(), (1..=9).contains(&number));
     }
     let error = refusal(|process| process.write_u64s(START - 8, &[16]));
     assert!(matches!(error, JittedCodeError::Unreadable(_)), "{error}");

@@ -10,7 +10,7 @@ mod recording;
 use crate::jitted::process::{BASE, HEADER, METHOD_DESC, Process, START, UNWIND};
 use clr_unwind::{CodeMap, Convention, Memory, Unreadable};
 use clr_walker::jitted::contracts::{
-    CodeAt, CodeLookupError, ContractDescriptor, ContractError, ExecutionManager,
+    CodeAt, CodeLookupError, ContractDescriptor, ContractError, ContractVersion, ExecutionManager,
 };
 use clr_walker::jitted::{
     CodeHeaderLayout, JittedCodeError, JittedMethod, JittedMethods, JittedMethodsError,

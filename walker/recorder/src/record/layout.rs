@@ -4,9 +4,9 @@
 //! |---|---|
 //! | fields of a Thread object | `OFFSETOF__Thread__*` in asmconstants.h, dotnet/coreclr v3.1.23; the same in a process of .NET 8.0.4, 8 bytes lower in one of 9.0.7. Each chain that is read is held against the bounds of its stack |
 //! | order of the Frames' vtables | vptr_list.h, v3.1.23; of .NET 8 and 9 by the kinds of Frames in the recordings of `fixtures/clr` |
-//! | fields of Frames and of a Thread object of .NET 10, numbers of its Frames | stated by the runtime: its data contracts. Read in each process; those of 10.0.9 are in the test |
+//! | fields of Frames and of a Thread object of .NET 10 and 11, numbers of their Frames | stated by the runtime: its data contracts. Read in each process; those of 10.0.9 for Linux and of 11.0.0 for Windows are in the tests |
 //! | fields of other Frames | contract §3.5 |
-//! | stack pointer in HijackArgs of .NET 8 on Windows | its recordings in `fixtures/clr` |
+//! | stack pointer in HijackArgs on Windows | .NET 8: its recordings in `fixtures/clr`; 10 and 11 state it; 9: between them |
 
 use clr_unwind::compat::Rules;
 use clr_unwind::{Convention, Gpr};
@@ -24,9 +24,6 @@ pub(super) struct Layout {
     /// Offset of `m_pCallSiteSP` in an InlinedCallFrame, in bytes; the return address and the frame
     /// pointer follow it.
     pub(super) call_site_sp: u64,
-    /// True if the entries of the runtime's table for debuggers, `DacGlobals`, are addresses of 8
-    /// bytes, false if they are RVAs of 4 bytes.
-    pub(super) has_wide_table: bool,
     /// The bit of the version in [`FRAMES`].
     version: u8,
     /// The places of saved registers.
@@ -81,6 +78,8 @@ const WINDOWS: SavedRegisters = SavedRegisters {
     hijacked: 8,
 };
 
+const WINDOWS_10: SavedRegisters = SavedRegisters { hijacked: 0x10, ..WINDOWS };
+
 /// The kind of a Frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kind {
@@ -110,7 +109,7 @@ pub(super) enum Shape {
     Mark,
 }
 
-/// CoreCLR 3.1, .NET 8, .NET 9.
+/// CoreCLR 3.1, .NET 6 to 8, .NET 9.
 const C31: u8 = 1;
 const N8: u8 = 2;
 const N9: u8 = 4;
@@ -151,9 +150,9 @@ const FRAMES: [(&str, Shape, u8); 30] = [
     ("ExceptionFilterFrame", Shape::Mark, ALL),
 ];
 
-/// The Frames of .NET 10, which have a number in place of a vtable: the name of the global value in the
-/// runtime's data contracts, which begins with that of the Frame.
-const NUMBERED: [(&str, Shape); 18] = [
+/// The Frames of .NET 10 and 11, which have a number in place of a vtable: the name of the global value in the
+/// runtime's data contracts, which begins with that of the Frame. Numbers differ by version and by system.
+const NUMBERED: [(&str, Shape); 19] = [
     ("InlinedCallFrameIdentifier", Shape::InlinedCall),
     ("ResumableFrameIdentifier", Shape::Resumable),
     ("RedirectedThreadFrameIdentifier", Shape::Resumable),
@@ -165,6 +164,8 @@ const NUMBERED: [(&str, Shape); 18] = [
     ("PrestubMethodFrameIdentifier", Shape::Transition),
     ("CallCountingHelperFrameIdentifier", Shape::Transition),
     ("StubDispatchFrameIdentifier", Shape::Transition),
+    // .NET 11 for Windows alone.
+    ("ResolveHelperFrameIdentifier", Shape::Transition),
     ("ExternalMethodFrameIdentifier", Shape::Transition),
     ("DynamicHelperFrameIdentifier", Shape::Transition),
     ("ProtectValueClassFrameIdentifier", Shape::Mark),
@@ -173,6 +174,21 @@ const NUMBERED: [(&str, Shape); 18] = [
     ("DebuggerU2MCatchHandlerFrameIdentifier", Shape::Mark),
     ("ExceptionFilterFrameIdentifier", Shape::Mark),
 ];
+
+/// Returns the name of a saved register in the data contracts.
+const fn stated_name(register: Gpr) -> Option<&'static str> {
+    Some(match register {
+        Gpr::Rdi => "Rdi",
+        Gpr::Rsi => "Rsi",
+        Gpr::Rbx => "Rbx",
+        Gpr::Rbp => "Rbp",
+        Gpr::R12 => "R12",
+        Gpr::R13 => "R13",
+        Gpr::R14 => "R14",
+        Gpr::R15 => "R15",
+        _ => return None,
+    })
+}
 
 /// Number of vtables of other classes after those of Frames.
 pub(super) const BEHIND: usize = 9;
@@ -200,7 +216,6 @@ impl Layout {
             cooperative: 0xC,
             top_frame: 0x10,
             call_site_sp: 0x20,
-            has_wide_table: false,
             version: C31,
             saved: if is_windows { &WINDOWS } else { &UNIX },
             has_hijacked_sp: false,
@@ -209,25 +224,34 @@ impl Layout {
         match (major, minor) {
             // 3.1 says 4.0, as .NET Framework 4 does.
             (4, 0) | (3, 1) => Some(core_3_1),
-            (8, _) => Some(Self {
+            // Calls of .NET 6 are replayed as those of .NET 8.
+            (6 | 8, _) => Some(Self {
                 generation: if is_windows { "net8-windows" } else { "net8-unix" },
-                has_wide_table: true,
                 version: N8,
                 has_hijacked_sp: is_windows,
                 ..core_3_1
             }),
-            (9, _) if !is_windows => Some(Self {
-                generation: "net9-unix",
+            (9, _) => Some(Self {
+                generation: if is_windows { "net9-windows" } else { "net9-unix" },
                 cooperative: 4,
                 top_frame: 8,
                 call_site_sp: 0x18,
-                has_wide_table: true,
                 version: N9,
+                has_hijacked_sp: is_windows,
                 ..core_3_1
             }),
-            (10, 0) if !is_windows => {
-                Some(Self { generation: "net10-unix", version: 0, saved: &UNIX_10, ..core_3_1 })
-            }
+            (10 | 11, 0) => Some(Self {
+                generation: match (major, is_windows) {
+                    (10, true) => "net10-windows",
+                    (10, false) => "net10-unix",
+                    (_, true) => "net11-windows",
+                    (_, false) => "net11-unix",
+                },
+                version: 0,
+                saved: if is_windows { &WINDOWS_10 } else { &UNIX_10 },
+                has_hijacked_sp: is_windows,
+                ..core_3_1
+            }),
             _ => None,
         }
     }
@@ -252,6 +276,8 @@ impl Layout {
         layout.software_context = at("SoftwareExceptionFrame", "TargetContext")?;
         let SavedRegisters { transition_block, hijacked, registers, .. } = *self.saved;
         let size = 8 * registers.len() as u64;
+        let hijacked_sp = hijacked + size;
+        let args_end = hijacked_sp + 8 + if self.has_hijacked_sp { 8 } else { 0 };
         let is_as_known = [
             ("Frame", "Next", field::NEXT),
             ("InlinedCallFrame", "CallerReturnAddress", layout.call_site_sp + 8),
@@ -263,20 +289,19 @@ impl Layout {
             ("HijackFrame", "ReturnAddress", field::FIRST),
             ("HijackFrame", "HijackArgsPtr", field::ARGUMENTS),
             ("HijackArgs", "CalleeSavedRegisters", hijacked),
-            ("HijackArgs", "!", hijacked + size + 8),
+            ("HijackArgs", "!", args_end),
             ("ResumableFrame", "TargetContextPtr", field::FIRST),
             ("FaultingExceptionFrame", "TargetContext", field::ARGUMENTS),
             ("CalleeSavedRegisters", "!", size),
-            ("CalleeSavedRegisters", "R12", 0),
-            ("CalleeSavedRegisters", "R13", 8),
-            ("CalleeSavedRegisters", "R14", 16),
-            ("CalleeSavedRegisters", "R15", 24),
-            ("CalleeSavedRegisters", "Rbx", 32),
-            ("CalleeSavedRegisters", "Rbp", 40),
         ]
         .into_iter()
         .all(|(type_name, field, known)| at(type_name, field) == Some(known));
-        is_as_known.then_some(layout)
+        let has_sp = at("HijackArgs", "Rsp") == self.has_hijacked_sp.then_some(hijacked_sp);
+        let are_in_order = registers.iter().zip((0..).step_by(8)).all(|(register, known)| {
+            let field = stated_name(*register);
+            field.and_then(|field| at("CalleeSavedRegisters", field)) == Some(known)
+        });
+        (is_as_known && has_sp && are_in_order).then_some(layout)
     }
 
     /// Returns the numbers of Frames, and their kinds. Those that the runtime does not state are left out.
@@ -317,10 +342,29 @@ pub(super) mod field {
     pub(crate) const CONTEXT_RIP: u64 = 0xF8;
 }
 
+/// Returns a descriptor with this text.
+#[cfg(test)]
+pub(super) fn stated(text: &str) -> ContractDescriptor {
+    use clr_unwind::{Segment, Segments};
+    const AT: u64 = 0x1000;
+    let text_at: u64 = 0x2000;
+    let len = text.len() as u32;
+    let bytes = [
+        &b"DNCCDAC\0"[..],
+        &1_u32.to_le_bytes(),
+        &len.to_le_bytes(),
+        &text_at.to_le_bytes(),
+        &0_u64.to_le_bytes(),
+        &0_u64.to_le_bytes(),
+    ]
+    .concat();
+    let parts = [Segment::new(AT, &bytes), Segment::new(text_at, text.as_bytes())];
+    ContractDescriptor::read(&Segments::new(parts).unwrap(), AT).unwrap()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clr_unwind::{Segment, Segments};
 
     /// The parts of the data contracts of .NET 10.0.9 on Linux that are read here.
     const STATED_10: &str = r#"{"version":0,"baseline":"empty","types":{
@@ -339,26 +383,26 @@ mod tests {
         "SoftwareExceptionFrameIdentifier":["0x5","nuint"],"PInvokeCalliFrameIdentifier":["0x7","nuint"]},
         "contracts":{"Thread":1}}"#;
 
+    /// The same parts of .NET 11.0.0 for Windows.
+    const STATED_11_WINDOWS: &str = r#"{"version":2,"baseline":"empty","types":{
+        "Thread":{"PreemptiveGCDisabled":4,"Frame":8,"LastThrownObject":264},
+        "Frame":{"Next":8},
+        "InlinedCallFrame":{"!":56,"CallSiteSP":24,"CallerReturnAddress":32,"CalleeSavedFP":40,"Datum":16},
+        "SoftwareExceptionFrame":{"!":1520,"TargetContext":288,"ReturnAddress":16},
+        "FramedMethodFrame":{"!":32,"TransitionBlockPtr":16,"MethodDescPtr":24},
+        "TransitionBlock":{"!":72,"ReturnAddress":64,"CalleeSavedRegisters":0,"ArgumentRegisters":72},
+        "ResumableFrame":{"!":24,"TargetContextPtr":16},
+        "HijackFrame":{"!":40,"ReturnAddress":16,"HijackArgsPtr":32},
+        "HijackArgs":{"!":96,"CalleeSavedRegisters":16,"Rsp":80},
+        "FaultingExceptionFrame":{"!":1280,"TargetContext":32},
+        "CalleeSavedRegisters":{"!":64,"Rdi":0,"Rsi":8,"Rbx":16,"Rbp":24,"R12":32,"R13":40,"R14":48,"R15":56}},
+        "globals":{"StubDispatchFrameIdentifier":"0xb","ResolveHelperFrameIdentifier":"0xc",
+        "ExternalMethodFrameIdentifier":"0xd"},
+        "subDescriptors":{"GC":[[0],"pointer"]},"contracts":{"Thread":"c1"}}"#;
+
     /// The part of these data contracts that .NET 9.0.7 has.
     const STATED_9: &str = r#"{"version":0,"baseline":"empty","types":{
         "Thread":{"PreemptiveGCDisabled":4,"Frame":8}},"globals":{},"contracts":{"Thread":1}}"#;
-
-    fn stated(text: &str) -> ContractDescriptor {
-        const AT: u64 = 0x1000;
-        let text_at: u64 = 0x2000;
-        let len = text.len() as u32;
-        let bytes = [
-            &b"DNCCDAC\0"[..],
-            &1_u32.to_le_bytes(),
-            &len.to_le_bytes(),
-            &text_at.to_le_bytes(),
-            &0_u64.to_le_bytes(),
-            &0_u64.to_le_bytes(),
-        ]
-        .concat();
-        let parts = [Segment::new(AT, &bytes), Segment::new(text_at, text.as_bytes())];
-        ContractDescriptor::read(&Segments::new(parts).unwrap(), AT).unwrap()
-    }
 
     #[test]
     fn net_10_is_read_as_it_states_itself() {
@@ -389,6 +433,28 @@ mod tests {
     }
 
     #[test]
+    fn net_11_for_windows_has_a_stack_pointer_in_hijack_args_and_a_frame_more() {
+        let windows = Convention::WindowsX64;
+        let of = |text: &str| Layout::of([11, 0, 0], windows, Some(&stated(text)));
+        let layout = of(STATED_11_WINDOWS).unwrap();
+        assert_eq!((layout.generation, layout.saved.hijacked), ("net11-windows", 0x10));
+        assert!(layout.has_hijacked_sp);
+        for (known, other) in
+            [("\"Rsp\":80", "\"Rsp\":88"), (",\"Rsp\":80", ""), ("\"Rdi\":0", "\"Rdi\":8")]
+        {
+            let changed = STATED_11_WINDOWS.replace(known, other);
+            assert_ne!(changed, STATED_11_WINDOWS);
+            assert_eq!(of(&changed), None, "{other}");
+        }
+        let stated = stated(STATED_11_WINDOWS);
+        let numbers: Vec<_> =
+            Layout::numbered(&stated).map(|(number, kind)| (number, kind.name)).collect();
+        let expected =
+            [(11, "StubDispatchFrame"), (12, "ResolveHelperFrame"), (13, "ExternalMethodFrame")];
+        assert_eq!(numbers, expected);
+    }
+
+    #[test]
     fn runtimes_that_are_not_known_are_refused() {
         let (unix, windows) = (Convention::SystemV, Convention::WindowsX64);
         let (nine, ten) = (stated(STATED_9), stated(STATED_10));
@@ -397,11 +463,14 @@ mod tests {
         };
         assert_eq!(generation([10, 0, 9], unix, None), None, "it states nothing");
         assert_eq!(generation([10, 0, 9], unix, Some(&nine)), None, "it states too little");
-        assert_eq!(generation([10, 0, 9], windows, Some(&ten)), None);
-        assert_eq!(generation([11, 0, 0], unix, Some(&ten)), None);
+        assert_eq!(generation([10, 0, 9], windows, Some(&ten)), None, "it is not for Windows");
+        assert_eq!(generation([11, 0, 0], unix, Some(&ten)), Some("net11-unix"));
+        assert_eq!(generation([12, 0, 0], unix, Some(&ten)), None);
         assert_eq!(generation([5, 0, 0], unix, None), None);
         assert_eq!(generation([9, 0, 1], unix, Some(&nine)), Some("net9-unix"));
         assert_eq!(generation([9, 0, 1], unix, None), Some("net9-unix"));
+        assert_eq!(generation([9, 0, 1], windows, Some(&nine)), Some("net9-windows"));
         assert_eq!(generation([8, 0, 99], windows, None), Some("net8-windows"));
+        assert_eq!(generation([6, 0, 13], windows, None), Some("net8-windows"));
     }
 }

@@ -16,6 +16,7 @@
 //! | `call` | a call and its seeds |
 //! | `walk` | data structures: a call, the state before it, its result |
 //! | `layout` | what is known of a runtime's own structures, by version |
+//! | `async_methods` | which methods are thunks of async ones |
 //! | `vtables` | which vtable belongs to which kind of Frame |
 //! | `frames` | a thread's GC mode and its Frames |
 //! | `hidden` | what exceptions hide, deduced from the result |
@@ -31,6 +32,7 @@
 //! Frames; and of these, as of registers, only addresses on the stack and of code. All else is
 //! replaced (`mask`).
 
+mod async_methods;
 mod call;
 mod callbacks;
 mod capture;

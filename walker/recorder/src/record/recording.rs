@@ -1,5 +1,6 @@
 //! The recording of a process.
 
+use super::async_methods::AsyncMethods;
 use super::file::Output;
 use super::frames::Chain;
 use super::hidden::Hidden;
@@ -38,6 +39,8 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) layout: Layout,
+    /// From .NET 11 on.
+    async_methods: Option<AsyncMethods>,
     pub(super) vtables: OnceLock<Vtables>,
     output: Mutex<Output>,
     /// Number of calls with the same shape.
@@ -84,18 +87,20 @@ impl Record {
             generation if generation.starts_with("coreclr-3.1") => "CoreCLR 3.1".to_owned(),
             _ => format!(".NET {major}.{minor}.{build}"),
         };
-        let is_legacy = layout.generation == "net9-unix" && has_legacy_exceptions();
+        let is_legacy = layout.generation.starts_with("net9-") && has_legacy_exceptions();
         let note = format!("event mask {:#x}", settings.events);
         let header = text::header(layout.generation, &runtime, is_legacy, &note);
         let limit = u64::from(settings.size) << 20;
         let output = Output::create(path, &header, limit, settings.label.clone())
             .map_err(|error| format!("{}: {error}", path.display()))?;
+        let async_methods = stated.as_ref().and_then(AsyncMethods::new);
         let vtables = OnceLock::new();
         if let Some(stated) = stated.filter(|_| layout.is_numbered()) {
             let _ = vtables.set(Vtables::numbered(&stated));
         }
         Ok(Self {
             layout,
+            async_methods,
             vtables,
             is_full: AtomicBool::new(output.is_full()),
             output: Mutex::new(output),
@@ -231,7 +236,11 @@ impl Record {
     /// whose caller may hold references to objects, leaves it to the recorder's own.
     pub(super) fn write(&self, process: &Process, walk: &Walk) {
         let map = process.code.code_map();
-        let source = Source { code: &process.code, info: &process.info };
+        let source = Source {
+            code: &process.code,
+            info: &process.info,
+            async_methods: self.async_methods.as_ref(),
+        };
         let mut known = lock(&self.output).known(walk);
         let Some(met) = source.collect(walk, &known) else { return };
         known.facts.extend(&met.facts);

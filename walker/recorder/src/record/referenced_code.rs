@@ -1,5 +1,6 @@
 //! The code that a walk meets: methods with their bodies and unwind data, images.
 
+use super::async_methods::AsyncMethods;
 use super::file::Known;
 use super::hidden::Fact;
 use super::managed::ManagedCode;
@@ -26,7 +27,7 @@ const FILTER: u64 = 1;
 pub(super) struct Method {
     pub(super) id: FunctionId,
     pub(super) name: String,
-    /// A dynamic method or an IL stub.
+    /// A dynamic method, an IL stub or the thunk of an async method: no walk reports it.
     pub(super) is_dynamic: bool,
 }
 
@@ -83,6 +84,7 @@ pub(super) struct ReferencedCode {
 pub(super) struct Source<'p> {
     pub(super) code: &'p Code,
     pub(super) info: &'p RuntimeInfo,
+    pub(super) async_methods: Option<&'p AsyncMethods>,
 }
 
 impl Source<'_> {
@@ -184,14 +186,24 @@ impl Source<'_> {
             return Method { id, name, is_dynamic: true };
         }
         let name = names::name(self.info, id).unwrap_or_else(|| format!("function {:#x}", id.0));
-        Method { id, name, is_dynamic: false }
+        let is_thunk = |methods: &AsyncMethods| methods.is_thunk(id, &OwnProcess);
+        Method { id, name, is_dynamic: self.async_methods.is_some_and(is_thunk) }
     }
 }
+
+/// The classes that dispatch exceptions in managed code, from .NET 9 on.
+const DISPATCH: [&str; 3] = [
+    "System.Runtime.EH",
+    "System.Runtime.StackFrameIterator",
+    "System.Runtime.ExceptionServices.InternalCalls",
+];
 
 impl Method {
     /// Returns true for the dispatch of exceptions in managed code.
     pub(super) fn is_dispatch(&self) -> bool {
-        self.name.starts_with("System.Runtime.EH.")
+        let in_class =
+            |class: &&str| self.name.strip_prefix(*class).is_some_and(|it| it.starts_with('.'));
+        DISPATCH.iter().any(in_class)
     }
 }
 
@@ -249,4 +261,22 @@ fn filters(start: u64) -> Vec<u64> {
         (0..count).map(clause).collect::<Option<Vec<_>>>()
     };
     read().unwrap_or_default().into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_classes_dispatch_exceptions() {
+        let is_dispatch = |name: &str| {
+            let name = name.to_owned();
+            Method { id: FunctionId(1), name, is_dynamic: false }.is_dispatch()
+        };
+        assert!(is_dispatch("System.Runtime.EH.RhThrowEx"));
+        assert!(is_dispatch("System.Runtime.StackFrameIterator.Next"));
+        assert!(is_dispatch("System.Runtime.ExceptionServices.InternalCalls.SfiNext"));
+        assert!(!is_dispatch("System.Runtime.EHelper.RhThrowEx"));
+        assert!(!is_dispatch("System.Runtime.ExceptionServices.ExceptionDispatchInfo.Throw"));
+    }
 }

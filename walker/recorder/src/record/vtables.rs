@@ -1,7 +1,8 @@
-//! The vtables of Frames, by which the runtime tells them apart; in .NET 10, numbers.
+//! The vtables of Frames, by which the runtime tells them apart; from .NET 10 on, numbers.
 //!
 //! They have no names in a released runtime. But its table for debuggers lists them, in an order that
-//! is the same in all builds of a version: the table is found by its run of pointers to vtables.
+//! is the same in all builds of a version: the table is found by its run of pointers to vtables. Its entries
+//! are addresses of 8 bytes in .NET 8 and 9, RVAs of 4 bytes in CoreCLR 3.1 and .NET 6.
 
 use super::layout::{BEHIND, Kind, Layout};
 use clr_sampler::os::Segment;
@@ -55,18 +56,19 @@ impl Vtables {
             (0..functions)
                 .all(|index| copy.read_u64(address + 8 * index).is_ok_and(|word| is_code(&word)))
         };
-        let width = if layout.has_wide_table { 8 } else { 4 };
         // On Windows the table is constant.
-        for (_, _, bytes) in data.iter().filter(|(is_writable, ..)| *is_writable || is_windows) {
+        let parts = data.iter().filter(|(is_writable, ..)| *is_writable || is_windows);
+        let searches = parts.flat_map(|(_, _, bytes)| [(bytes, 8), (bytes, 4)]);
+        for (bytes, width) in searches {
             let mut run = Vec::new();
             for entry in bytes.chunks_exact(width).chain([&[0; 8][..width]]) {
                 let mut word = [0; 8];
                 word[..width].copy_from_slice(entry);
                 let word = u64::from_le_bytes(word);
-                let address = match (word, layout.has_wide_table) {
+                let address = match (word, width) {
                     (0, _) => 0,
-                    (address, true) => address,
-                    (rva, false) => base + rva,
+                    (rva, 4) => base + rva,
+                    (address, _) => address,
                 };
                 if is_vtable(address) {
                     run.push(address);
@@ -94,40 +96,49 @@ mod tests {
     use clr_unwind::Segment as Bytes;
     use std::ops::Range;
 
-    /// A library of two pages: code, then vtables and a table of them.
-    #[test]
-    fn frames_are_named_by_their_place_in_the_table() {
-        const BASE: u64 = 0x7000_0000;
-        let layout = Layout::of([9, 0, 7], Convention::SystemV, None).unwrap();
-        let count = LEAST_RUN + 10;
-        let vtables = BASE + 0x1000;
+    const BASE: u64 = 0x7000_0000;
+    const VTABLES: u64 = BASE + 0x1000;
+    const COUNT: usize = LEAST_RUN + 10;
+
+    /// A library of two pages: code, then vtables and a table of them, whose entries have this size in bytes.
+    fn library(width: usize) -> Vec<u8> {
         let mut data = Vec::new();
-        for function in 0..2 * count as u64 {
+        for function in 0..2 * COUNT as u64 {
             data.extend_from_slice(&(BASE + function).to_le_bytes());
         }
         data.extend_from_slice(&[0; 16]);
-        for index in 0..count as u64 {
-            data.extend_from_slice(&(vtables + 16 * index).to_le_bytes());
+        for index in 0..COUNT as u64 {
+            let address = VTABLES + 16 * index;
+            let entry = if width == 8 { address } else { address - BASE };
+            data.extend_from_slice(&entry.to_le_bytes()[..width]);
         }
         data.extend_from_slice(&[0; 16]);
-        let end = vtables + data.len() as u64;
-        let memory = Segments::new([Bytes::new(vtables, &data)]).unwrap();
-        let part = |range: Range<u64>, is_executable: bool| Segment {
-            range,
-            is_writable: !is_executable,
-            is_executable,
-        };
-        let segments = [part(BASE..vtables, true), part(vtables..end, false)];
-        let found = Vtables::find(BASE, &segments, &layout, &memory).unwrap();
-        let name = |from_end: u64| {
-            let address = vtables + 16 * (count as u64 - from_end);
-            found.kind(address).map(|kind| kind.name)
-        };
-        assert_eq!(name(10), Some("ExceptionFilterFrame"), "nine other classes follow");
-        assert_eq!(name(9), None);
-        assert_eq!(name(27), Some("HelperMethodFrame"));
-        assert_eq!(name(29), Some("FaultingExceptionFrame"));
-        let elsewhere = [part(BASE..vtables, true), part(vtables..end - 600, false)];
-        assert_eq!(Vtables::find(BASE, &elsewhere, &layout, &memory), None);
+        data
+    }
+
+    fn part(range: Range<u64>, is_executable: bool) -> Segment {
+        Segment { range, is_writable: !is_executable, is_executable }
+    }
+
+    #[test]
+    fn frames_are_named_by_their_place_in_the_table() {
+        let layout = Layout::of([9, 0, 7], Convention::SystemV, None).unwrap();
+        for width in [8, 4] {
+            let data = library(width);
+            let end = VTABLES + data.len() as u64;
+            let memory = Segments::new([Bytes::new(VTABLES, &data)]).unwrap();
+            let segments = [part(BASE..VTABLES, true), part(VTABLES..end, false)];
+            let found = Vtables::find(BASE, &segments, &layout, &memory).unwrap();
+            let name = |from_end: u64| {
+                let address = VTABLES + 16 * (COUNT as u64 - from_end);
+                found.kind(address).map(|kind| kind.name)
+            };
+            assert_eq!(name(10), Some("ExceptionFilterFrame"), "nine other classes follow");
+            assert_eq!(name(9), None);
+            assert_eq!(name(27), Some("HelperMethodFrame"));
+            assert_eq!(name(29), Some("FaultingExceptionFrame"));
+            let cut = [part(BASE..VTABLES, true), part(VTABLES..end - 100 * width as u64, false)];
+            assert_eq!(Vtables::find(BASE, &cut, &layout, &memory), None);
+        }
     }
 }

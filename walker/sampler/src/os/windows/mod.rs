@@ -3,9 +3,12 @@
 //! The few functions of the system are declared here. A crate with all of them would bring its import
 //! libraries, or need a linker's tool to make them.
 
+mod contracts;
+
+pub use contracts::contracts;
+
 use super::{Image, Segment};
 use clr_unwind::{CodeMap, CodeMapError, Convention, Memory, PeImage, Registers, Unreadable};
-use clr_walker::jitted::contracts::ContractDescriptor;
 use clr_walker::mixed::Policy;
 use clr_walker::profiling::{StackBounds, StackRoot, ThreadContext};
 use std::ffi::c_void;
@@ -371,11 +374,6 @@ impl Drop for ToolHelp {
         // SAFETY: the handle is open, and not used any more.
         unsafe { CloseHandle(self.0) };
     }
-}
-
-/// Returns nothing: what is read of runtimes on Windows is known by their versions.
-pub const fn contracts() -> Option<ContractDescriptor> {
-    None
 }
 
 /// Returns the native images with unwind data. Images with managed code are left out.

@@ -57,4 +57,31 @@ mod tests {
         assert_eq!(made(), 2);
         other.join().unwrap();
     }
+
+    /// The offsets at which the parts of a file are mapped in the process, in hexadecimal.
+    #[cfg(target_os = "linux")]
+    fn offsets(path: &str) -> Vec<String> {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let lines = maps.lines().filter(|line| line.ends_with(path));
+        lines.map(|line| line.split_whitespace().nth(2).unwrap().to_owned()).collect()
+    }
+
+    /// ClrMD takes the mapped header of the runtime's library for the runtime, in a dump of a process.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_first_page_of_a_mapped_file_is_a_copy() {
+        use clr_sampler::os::map_file;
+        for size in [1, 4096, 4097, 30_000] {
+            let name = format!("clr-recorder-map-{}-{size}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            let bytes: Vec<u8> = (0..251).cycle().take(size).collect();
+            std::fs::write(&path, &bytes).unwrap();
+            let path = path.to_str().unwrap();
+            assert_eq!(map_file(path), Some(&*bytes));
+            let expected: &[&str] = if size > 4096 { &["00001000"] } else { &[] };
+            assert_eq!(offsets(path), expected);
+            std::fs::remove_file(path).unwrap();
+        }
+        assert_eq!(map_file("/nonexistent"), None);
+    }
 }

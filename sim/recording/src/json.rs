@@ -203,6 +203,7 @@ pub struct StateLine {
 #[serde(default)]
 pub struct ExceptionLine {
     pub second_pass_native: bool,
+    pub tracker_gone: bool,
     pub unwound: Vec<(Hex, Hex)>,
     pub funclets: Vec<FuncletLine>,
 }

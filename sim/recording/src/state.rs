@@ -212,12 +212,13 @@ impl WalkLine {
     }
 
     /// Returns true if the walk was made in the moment in which the exception tracker is gone and the
-    /// thread has not been resumed (C-050). The format has no word for it, so that its recorders
-    /// wrote `forbid_suspend`; but calls with seeds in native code got UNMANAGED_CTX there, and a
-    /// forbid-suspend region would have been found before the seed is looked at.
+    /// thread has not been resumed (C-050). Older recorders had no word for it and wrote `forbid_suspend`;
+    /// but calls with seeds in native code got UNMANAGED_CTX there, and a forbid-suspend region would have
+    /// been found before the seed is looked at.
     fn has_lost_its_tracker(&self) -> bool {
         let winds_up = ["callback:HandleDestroyed", "signal:coop-native"];
-        self.state.forbid_suspend && winds_up.contains(&self.situation.as_str())
+        let is_old = self.state.forbid_suspend && winds_up.contains(&self.situation.as_str());
+        is_old || self.state.exception.tracker_gone
     }
 
     /// Writes the chain of Frames with its recorded order. The memory of many Frames was not

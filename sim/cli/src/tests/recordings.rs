@@ -42,6 +42,21 @@ fn a_recording_is_replayed_compressed_or_not() {
 }
 
 #[test]
+fn a_thread_whose_exception_has_just_ended_is_unsafe() {
+    let folder = Folder::new();
+    let result = |unsafe_: bool| {
+        let text = changed(ALLOC, |lines| {
+            let walk = walk(lines, 9);
+            walk["state"]["exception"] = json!({"tracker_gone": unsafe_});
+            walk["result"] = json!({"hr": "0x80131360", "callbacks": []});
+        });
+        folder.write("a.walks.jsonl", text.as_bytes());
+        folder.clrsim(&["run", &folder.path("a.walks.jsonl")]).code
+    };
+    assert_eq!((result(true), result(false)), (0, 1));
+}
+
+#[test]
 fn recordings_that_pass_share_a_line() {
     let folder = Folder::new();
     folder.write("all/a.walks.jsonl.gz", fixture(ALLOC));

@@ -215,7 +215,7 @@ impl Record {
 
     /// Adds the state, the words and the frames that follow from a call and from the target's memory.
     pub(super) fn complete(&self, mut walk: Walk, process: &Process, memory: &impl Memory) -> Walk {
-        walk.state = self.state(&walk);
+        walk.state = State::of(&walk, self.has_started.load(Ordering::Relaxed));
         let (map, images) = (process.code.code_map(), process.code.managed_images());
         let code = ManagedCode::new(&map, &images);
         let noted = Noted::new(memory);
@@ -253,26 +253,6 @@ impl Record {
                 eprintln!("clr-recorder: {error}");
                 self.is_full.store(true, Ordering::Relaxed);
             }
-        }
-    }
-
-    /// Returns the state that cannot be read, but follows from the result.
-    fn state(&self, walk: &Walk) -> State {
-        let (situation, is_cooperative) = (&walk.situation, walk.chain.is_cooperative);
-        match walk.answer.result {
-            HResult::UNSAFE if !self.has_started.load(Ordering::Relaxed) => State::NotStarted,
-            HResult::UNSAFE if situation.suspended == Suspension::Target && is_cooperative => {
-                State::InSystemCall
-            }
-            HResult::UNSAFE => State::ForbidsSuspension,
-            // A suspended runtime refuses only threads in cooperative mode.
-            HResult::NOT_IMPLEMENTED
-                if situation.suspended == Suspension::Runtime && !is_cooperative =>
-            {
-                State::Cooperative
-            }
-            HResult::UNMANAGED_CONTEXT if walk.start().is_none() => State::SecondPass,
-            _ => State::Usual,
         }
     }
 

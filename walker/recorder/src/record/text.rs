@@ -210,6 +210,10 @@ impl References<'_> {
                 state["exception"] = json!({"second_pass_native": true});
                 Some("exception.second_pass_native")
             }
+            State::TrackerGone => {
+                state["exception"] = json!({"tracker_gone": true});
+                Some("exception.tracker_gone")
+            }
         };
         if let Some(inferred) = inferred {
             state["inferred"] = json!([inferred]);

@@ -108,6 +108,37 @@ pub(super) enum State {
     Cooperative,
     /// Native code dispatches an exception in its second pass.
     SecondPass,
+    /// The exception is over, and the target has not gone on after its catch (C-050).
+    TrackerGone,
+}
+
+/// The callback in which the runtime may have ended an exception, and the thread has not gone on yet.
+const HANDLE_DESTROYED: &str = "callback:HandleDestroyed";
+
+impl State {
+    /// Returns the state that follows from a call's result. `has_started`: the runtime has answered a call.
+    pub(super) fn of(walk: &Walk, has_started: bool) -> Self {
+        let (situation, is_cooperative) = (&walk.situation, walk.chain.is_cooperative);
+        match walk.answer.result {
+            HResult::UNSAFE if !has_started => Self::NotStarted,
+            HResult::UNSAFE if situation.suspended == Suspension::Target && is_cooperative => {
+                Self::InSystemCall
+            }
+            // Nothing forbids to suspend the thread there: seeds in native code are looked at.
+            HResult::UNSAFE if situation.is_own && situation.name == HANDLE_DESTROYED => {
+                Self::TrackerGone
+            }
+            HResult::UNSAFE => Self::ForbidsSuspension,
+            // A suspended runtime refuses only threads in cooperative mode.
+            HResult::NOT_IMPLEMENTED
+                if situation.suspended == Suspension::Runtime && !is_cooperative =>
+            {
+                Self::Cooperative
+            }
+            HResult::UNMANAGED_CONTEXT if walk.start().is_none() => Self::SecondPass,
+            _ => Self::Usual,
+        }
+    }
 }
 
 impl Walk {
@@ -156,4 +187,33 @@ pub(super) struct Walk {
     pub(super) passed: Passed,
     pub(super) words: BTreeMap<u64, Word>,
     pub(super) answer: Answer,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clr_walker::profiling::StackRoot;
+
+    fn unsafe_walk(name: &'static str, is_own: bool, suspended: Suspension) -> Walk {
+        let situation = Situation { name, is_own, is_managed_walker: is_own, suspended };
+        let call = Call::unseeded(Thread::Null);
+        let stack = StackBounds { limit: 0x1000, base: 0x2000, root: StackRoot::Undefined };
+        let chain = Chain { is_cooperative: true, frames: Vec::new() };
+        let answer = Answer { result: HResult::UNSAFE, reports: Vec::new(), count: 0 };
+        Walk::new(situation, &call, 1, stack, chain, answer)
+    }
+
+    #[test]
+    fn the_cause_of_an_unsafe_call_depends_on_its_situation() {
+        let own = |name| unsafe_walk(name, true, Suspension::Nothing);
+        assert_eq!(State::of(&own(HANDLE_DESTROYED), false), State::NotStarted);
+        assert_eq!(State::of(&own(HANDLE_DESTROYED), true), State::TrackerGone);
+        assert_eq!(
+            State::of(&own("callback:GarbageCollectionStarted"), true),
+            State::ForbidsSuspension
+        );
+        let other = |suspended| unsafe_walk("cross-thread", false, suspended);
+        assert_eq!(State::of(&other(Suspension::Target), true), State::InSystemCall);
+        assert_eq!(State::of(&other(Suspension::Nothing), true), State::ForbidsSuspension);
+    }
 }

@@ -46,6 +46,12 @@ impl Record {
                 };
                 // SAFETY: the thread is suspended, and the lowest byte in use is that of its registers.
                 unsafe { room.take(&process.info, code, &stop, (&self.layout, vtables)) };
+                // A thread that suspends the runtime may have redirected this one in between: some calls
+                // have found other registers than those above.
+                let is_same = stopped.context().is_ok_and(|now| now.registers == context.registers);
+                if !is_same {
+                    room.clear();
+                }
             }
             drop(map);
             self.write_capture(process, vtables, situation, room, quiet);

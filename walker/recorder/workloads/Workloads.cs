@@ -4,7 +4,6 @@
 using System;
 using System.Collections.Concurrent;
 using System.Collections.Generic;
-using System.Diagnostics;
 using System.Linq;
 using System.Reflection;
 using System.Reflection.Emit;
@@ -15,11 +14,12 @@ using System.Threading.Tasks;
 
 public static class Workloads
 {
-    static readonly Stopwatch Clock = Stopwatch.StartNew();
+    // In milliseconds, and of the core library: small packs of runtimes lack the assembly of Stopwatch.
+    static readonly int Start = Environment.TickCount;
     static double seconds;
     static volatile bool over;
 
-    static bool GoesOn { get { return Clock.Elapsed.TotalSeconds < seconds; } }
+    static bool GoesOn { get { return unchecked(Environment.TickCount - Start) < 1000 * seconds; } }
 
     static int Main(string[] arguments)
     {

@@ -24,7 +24,7 @@ fn workflows_call_scripts_that_are_there() {
     for script in &called {
         assert!(path(script).is_file(), "{script}");
     }
-    for script in [".ci/run", ".ci/cross", ".ci/live", ".ci/release"] {
+    for script in [".ci/run", ".ci/cross", ".ci/live", ".ci/release", ".ci/record-windows"] {
         assert!(called.contains(script), "{called:?}");
     }
 }

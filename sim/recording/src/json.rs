@@ -1,6 +1,7 @@
 //! Data structures for the lines of a recording.
 #![expect(missing_docs, reason = "the page of the format describes the fields")]
 
+use super::RecordingProblem;
 use clr_runtime::generation::Generation;
 use data_encoding::{BASE64, HEXLOWER};
 use serde::{Deserialize, Deserializer, de};
@@ -72,11 +73,12 @@ pub(super) struct HeaderLine {
 }
 
 impl HeaderLine {
-    pub(super) fn generation(&self) -> Option<Generation> {
-        match (Generation::from_name(&self.generation)?, self.legacy_exception_handling) {
-            (generation, false) => Some(generation),
-            (Generation::Net9Unix, true) => Some(Generation::Net9UnixLegacyExceptions),
-            (_, true) => None,
+    pub(super) fn generation(&self) -> Result<Generation, RecordingProblem> {
+        let generation = Generation::from_name(&self.generation);
+        match (generation.ok_or(RecordingProblem::Generation)?, self.legacy_exception_handling) {
+            (generation, false) => Ok(generation),
+            (Generation::Net9Unix, true) => Ok(Generation::Net9UnixLegacyExceptions),
+            (generation, true) => Err(RecordingProblem::LegacyExceptions(generation)),
         }
     }
 }

@@ -95,6 +95,9 @@ pub enum RecordingProblem {
     /// The runtime is not one of the simulated ones.
     #[error("the generation is unknown")]
     Generation,
+    /// The runtime was told to use the exception handling of its predecessors, and is not simulated so.
+    #[error("{0} is not simulated with its old exception handling")]
+    LegacyExceptions(Generation),
     /// A later line names the runtime again.
     #[error("a second line of type `recording`")]
     SecondHeader,
@@ -116,8 +119,7 @@ impl Recording {
                     if header.format != 1 {
                         return Err(error(RecordingProblem::NoHeader));
                     }
-                    let generation =
-                        header.generation().ok_or_else(|| error(RecordingProblem::Generation))?;
+                    let generation = header.generation().map_err(error)?;
                     recording = Some(Self {
                         generation,
                         name: header.name,

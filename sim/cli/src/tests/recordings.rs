@@ -234,6 +234,11 @@ fn text_that_is_no_recording_is_refused_with_file_and_line() {
         ("nothing", "e.walks.jsonl", Vec::new()),
         ("cut line", "f.walks.jsonl", cut),
         ("generation", "g.walks.jsonl", edited(|lines| lines[0]["generation"] = json!("net4"))),
+        (
+            "old exception handling",
+            "g2.walks.jsonl",
+            edited(|lines| lines[0]["legacy_exception_handling"] = json!(true)),
+        ),
         ("format", "h.walks.jsonl", edited(|lines| lines[0]["format"] = json!(2))),
         ("no header", "i.walks.jsonl", edited(|lines| drop(lines.remove(0)))),
         ("two headers", "j.walks.jsonl", edited(|lines| lines.insert(3, lines[0].clone()))),
@@ -259,7 +264,7 @@ fn text_that_is_no_recording_is_refused_with_file_and_line() {
     folder.write("z.walks.jsonl.gz", gz);
     let all = folder.clrsim(&["run", &folder.path("")]);
     assert_eq!(all.code, 2);
-    assert!(all.out.contains("10 cases: 10 passed") && all.out.contains("13 files could not be"));
+    assert!(all.out.contains("10 cases: 10 passed") && all.out.contains("14 files could not be"));
 }
 
 #[test]

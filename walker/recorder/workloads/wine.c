@@ -8,10 +8,12 @@
 #define SERVICE 0x10000000
 
 static BOOL(WINAPI *get_thread_context)(HANDLE, CONTEXT *);
+static HMODULE ntdll, win32u;
 
 /* wine never reports whether a thread is in a system call or dispatches an exception, and CoreCLR takes no
    context of a cooperative thread without that report. A thread of wine in a system call stands behind the
-   instruction that enters it in ntdll or win32u: `syscall` or `call [0x7ffe1000]`. */
+   instruction that enters it in ntdll or win32u: `syscall` or `call [0x7ffe1000]`. The thread is suspended and may
+   hold the heap's lock, so nothing here may take it: GetModuleHandleA would. */
 static BOOL WINAPI report(HANDLE thread, CONTEXT *context) {
   DWORD asked = context->ContextFlags;
   if (!get_thread_context(thread, context)) return FALSE;
@@ -21,8 +23,7 @@ static BOOL WINAPI report(HANDLE thread, CONTEXT *context) {
     static const unsigned char call[] = {0xff, 0x14, 0x25, 0x00, 0x10, 0xfe, 0x7f};
     context->ContextFlags |= EXCEPTION_REPORTED;
     if (VirtualQuery(rip, &memory, sizeof memory) &&
-        (memory.AllocationBase == GetModuleHandleA("ntdll") ||
-         memory.AllocationBase == GetModuleHandleA("win32u")) &&
+        memory.AllocationBase && (memory.AllocationBase == ntdll || memory.AllocationBase == win32u) &&
         ((rip[-2] == 0x0f && rip[-1] == 0x05) || !memcmp(rip - sizeof call, call, sizeof call)))
       context->ContextFlags |= SERVICE;
   }
@@ -48,7 +49,9 @@ static void replace(HMODULE module, void *old, void *new) {
 }
 
 void repair_wine(HMODULE runtime) {
-  if (!GetProcAddress(GetModuleHandleA("ntdll"), "wine_get_version")) return;
+  ntdll = GetModuleHandleA("ntdll");
+  win32u = GetModuleHandleA("win32u");
+  if (!GetProcAddress(ntdll, "wine_get_version")) return;
   get_thread_context = (void *)GetProcAddress(GetModuleHandleA("kernel32"), "GetThreadContext");
   replace(runtime, (void *)get_thread_context, (void *)report);
 }

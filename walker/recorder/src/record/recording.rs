@@ -88,7 +88,7 @@ impl Record {
             _ => format!(".NET {major}.{minor}.{build}"),
         };
         let is_legacy = layout.generation.starts_with("net9-") && has_legacy_exceptions();
-        let note = format!("event mask {:#x}", settings.events);
+        let note = format!("event mask {:#x}, threads stop by {}", settings.events, os::stops_by());
         let header = text::header(layout.generation, &runtime, is_legacy, &note);
         let limit = u64::from(settings.size) << 20;
         let output = Output::create(path, &header, limit, settings.label.clone())

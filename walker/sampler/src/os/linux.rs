@@ -243,6 +243,11 @@ pub fn vdso() -> Option<(u64, &'static [u8])> {
     }
 }
 
+/// Returns how the system lets a runtime stop a thread that is in a method, as notes in recordings say it.
+pub const fn stops_by() -> &'static str {
+    "signals"
+}
+
 /// Returns what the runtime states about itself, if it does: a library, or the program in which it is.
 pub fn contracts() -> Option<ContractDescriptor> {
     let name = c"DotNetRuntimeContractDescriptor";

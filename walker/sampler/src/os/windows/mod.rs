@@ -5,7 +5,7 @@
 
 mod contracts;
 
-pub use contracts::contracts;
+pub use contracts::{contracts, stops_by};
 
 use super::{Image, Segment};
 use clr_unwind::{CodeMap, CodeMapError, Convention, Memory, PeImage, Registers, Unreadable};

@@ -145,7 +145,8 @@ impl Record {
         has_come
     }
 
-    /// Returns true if fewer calls than the limit had this shape.
+    /// Returns true if fewer calls than the limit had this shape, and the runtime still has a profiler: 3.1 lets go of
+    /// it in `Shutdown`, while other threads are in callbacks.
     pub(super) fn is_wanted(
         &self,
         situation: &Situation,
@@ -153,6 +154,9 @@ impl Record {
         chain: &Chain,
         answer: &Answer,
     ) -> bool {
+        if answer.result == HResult::PROFILER_DETACHING {
+            return false;
+        }
         let mut hasher = DefaultHasher::new();
         (situation.name, call.variant, chain.is_cooperative, answer.result.0).hash(&mut hasher);
         for frame in &chain.frames {

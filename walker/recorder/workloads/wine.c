@@ -50,6 +50,7 @@ static void replace(HMODULE module, void *old, void *new) {
 
 void repair_wine(HMODULE runtime) {
   ntdll = GetModuleHandleA("ntdll");
+  /* Loaded by now: all versions of coreclr.dll need user32, which needs it. */
   win32u = GetModuleHandleA("win32u");
   if (!GetProcAddress(ntdll, "wine_get_version")) return;
   get_thread_context = (void *)GetProcAddress(GetModuleHandleA("kernel32"), "GetThreadContext");

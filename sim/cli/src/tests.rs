@@ -20,6 +20,7 @@ mod rules;
 mod run;
 mod runtimes;
 mod schema;
+mod sequences;
 mod show;
 mod texts;
 mod trace;

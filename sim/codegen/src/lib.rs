@@ -56,6 +56,7 @@ mod elf;
 pub mod estimate;
 pub mod execution;
 mod guarded;
+mod inlined;
 mod layout;
 mod library;
 mod link;

@@ -133,8 +133,14 @@ kinds! {
     Sleep "sleep" Managed -> None,
     /// Sets the name of the current thread, or of the one that the program starts with the method.
     NameThread "name-thread" Managed -> None,
-    /// Loads an assembly.
+    /// Loads an assembly: that of a named method, or any other.
     LoadAssembly "load-assembly" Managed -> None,
+    /// Looks up a class by its name, which loads it: that of a named method, or any other.
+    LoadClass "load-class" Managed -> None,
+    /// Compiles the method again while it runs, where the runtime replaces code on the stack.
+    ReplaceOnStack "replace-on-stack" Managed -> None,
+    /// Has the thread of tiered compilation compile a method again.
+    TierUp "tier-up" Managed -> Some(CallTarget::Managed),
     /// Unloads a collectible assembly. A named method belongs to that assembly: its code is removed
     /// unless a thread executes it.
     UnloadAssembly "unload-assembly" Managed -> None,
@@ -143,6 +149,8 @@ kinds! {
     UnloadDynamicMethod "unload-dynamic-method" Managed -> None,
     /// Creates a GC handle.
     CreateHandle "create-handle" Managed -> None,
+    /// Creates a GC handle of no object.
+    CreateEmptyHandle "create-empty-handle" Managed -> None,
     /// Destroys a GC handle.
     DestroyHandle "destroy-handle" Managed -> None,
     /// Triggers a full GC.
@@ -188,6 +196,22 @@ kinds! {
     LoadLibrary "load-library" Unmanaged -> None,
 }
 
+impl RuntimeCall {
+    /// Returns true if the class of an exception that the call throws is known, by its kind or its constructor.
+    pub const fn names_exception(&self) -> bool {
+        use RuntimeCallKind::{
+            DivideByZero, FailCast, FailRangeCheck, Raise, RaiseAgain, ReflectionCallAgain,
+            StartThread,
+        };
+        match self.kind {
+            DivideByZero | FailCast | FailRangeCheck | RaiseAgain | ReflectionCallAgain
+            | StartThread => true,
+            Raise => self.target.is_some(),
+            _ => false,
+        }
+    }
+}
+
 impl RuntimeCallKind {
     /// Returns true if control leaves the function with the call.
     pub const fn leaves(self) -> bool {
@@ -208,13 +232,20 @@ impl RuntimeCallKind {
         )
     }
 
-    /// Returns true if the statement may name a method: one whose code it removes, which it does not call, the
-    /// constructor of an exception, or the first method of a thread.
+    /// Returns true if the call throws, or the class library throws again what its target throws.
+    pub const fn may_throw(self) -> bool {
+        self.throws() || matches!(self, Self::ReflectionCallAgain | Self::StartThread)
+    }
+
+    /// Returns true if the statement may name a method: one whose code it removes, which it does not call, one of the
+    /// assembly or class that it loads, the constructor of an exception, or the first method of a thread.
     pub const fn may_name_method(self) -> bool {
         matches!(
             self,
             Self::UnloadAssembly
                 | Self::UnloadDynamicMethod
+                | Self::LoadAssembly
+                | Self::LoadClass
                 | Self::New
                 | Self::Raise
                 | Self::NameThread

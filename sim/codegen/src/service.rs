@@ -52,7 +52,14 @@ services! {
     EndWrite,
     /// Reports that the compiled method has code.
     Compiled,
-    /// Creates a handle.
+    /// Compiles the method of the innermost frame again. Returns 1 if the code manager has still to be notified of the
+    /// code.
+    ReplaceOnStack,
+    /// Queues the method that r10 names for the thread of tiered compilation.
+    TierUp,
+    /// Waits for a method to compile again. Returns 1, and names it in r10.
+    ServeTiers,
+    /// Creates a handle, of no object if rbx says so.
     CreateHandle,
     /// Destroys a handle.
     DestroyHandle,

@@ -183,10 +183,12 @@ pub mod offset {
     pub const START: u64 = 0x58;
     /// Offset of the class of the object that the thread allocates.
     pub const ALLOCATED: u64 = 0x60;
+    /// Offset of a flag: the class constructor that managed code has called for the runtime has thrown.
+    pub const CONSTRUCTOR_FAILED: u64 = 0x68;
 }
 
 /// Size of a Thread object in bytes.
-pub const THREAD_OBJECT_SIZE: u64 = 0x68;
+pub const THREAD_OBJECT_SIZE: u64 = 0x70;
 
 /// `TS_Hijacked`.
 const HIJACKED: u32 = 1;

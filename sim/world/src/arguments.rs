@@ -10,9 +10,10 @@
 //! proftoeeinterfaceimpl.cpp (`GarbageCollectionStartedCallback`).
 
 use super::arrangement::Arranged;
+use super::compilation::Compilations;
 use super::thread::Activation;
 use super::{Collection, ExceptionClass, World};
-use crate::stubs::{Shared, Stub, method_id};
+use crate::stubs::{EMPTY_HANDLE, Shared, Stub, method_id};
 use clr_codegen::{FunctionIndex, Service};
 use clr_runtime::profiling::{CallbackKind as Kind, ProfilerCallback, SuspensionReason};
 use clr_unwind::{Gpr, Memory as _, Position};
@@ -69,6 +70,8 @@ pub(super) struct Made {
     pub induced: bool,
     /// What the program has arranged.
     pub arranged: Arranged,
+    /// The compilations of its methods.
+    pub compilations: Compilations,
     /// Number of objects that there were at the last GC, and that were made between it and the one before.
     at_gc: u64,
     allocated: u64,
@@ -84,9 +87,16 @@ impl Made {
         self.allocated > 0
     }
 
+    /// Returns the object of a handle that exists, or 0.
+    fn object_of(&self, handle: u64) -> u64 {
+        let live = self.live.iter().find(|(live, _)| *live == handle);
+        live.map_or(0, |(_, object)| *object)
+    }
+
     /// Returns the numbers of objects and handles that were made, of handles that are left, and of what was arranged.
     pub(super) const fn numbers(&self) -> [u64; 4] {
-        [self.objects, self.handles, self.live.len() as u64, self.arranged.changes]
+        let changes = self.arranged.changes + self.compilations.changes;
+        [self.objects, self.handles, self.live.len() as u64, changes]
     }
 }
 
@@ -98,11 +108,13 @@ impl World<'_> {
         };
         let served = executed.served;
         CallbackArguments {
-            function: self.function_of_callback(thread, kind),
+            function: match executed.about {
+                Some(about) => about.function,
+                None => self.function_of_callback(thread, kind),
+            },
             object: match kind {
-                Kind::ObjectAllocated | Kind::EventPipeEventDelivered | Kind::HandleCreated => {
-                    executed.object
-                }
+                Kind::ObjectAllocated | Kind::EventPipeEventDelivered => executed.object,
+                Kind::HandleCreated => self.made.object_of(executed.handle),
                 Kind::ExceptionThrown | Kind::ExceptionCatcherEnter => {
                     executed.dispatches.last().map_or(0, |dispatch| dispatch.object)
                 }
@@ -113,6 +125,9 @@ impl World<'_> {
                     executed.dispatches.last().map_or_else(Default::default, |one| one.class)
                 }
                 Kind::ObjectAllocated => self.class_allocated(thread),
+                Kind::HandleCreated if self.made.object_of(executed.handle) != 0 => {
+                    self.class_allocated(thread)
+                }
                 _ => ExceptionClass::Unknown,
             },
             handle: match kind {
@@ -125,11 +140,15 @@ impl World<'_> {
             collection: executed.collection.unwrap_or_default(),
             finalizing: self.made.arranged.is_queued(),
             thread: self.named_thread(thread).filter(|_| kind == Kind::ThreadNameChanged),
-            returns: match served {
-                Some(Service::Raise) => kind == Kind::ManagedToUnmanagedTransition,
-                Some(Service::ManagedToUnmanagedReturn | Service::UnmanagedToManagedReturn) => true,
-                _ => false,
-            },
+            returns: executed.about.map_or_else(
+                || {
+                    matches!(
+                        served,
+                        Some(Service::ManagedToUnmanagedReturn | Service::UnmanagedToManagedReturn)
+                    )
+                },
+                |about| about.returns,
+            ),
             induced: executed.induced,
             suspension: match served {
                 Some(Service::Unload) => SuspensionReason::Unload,
@@ -175,6 +194,14 @@ impl World<'_> {
             | Kind::JITCachedFunctionSearchFinished
             | Kind::DynamicMethodJITCompilationStarted
             | Kind::DynamicMethodJITCompilationFinished
+            | Kind::GetReJITParameters
+            | Kind::ReJITCompilationStarted
+            | Kind::ReJITCompilationFinished
+            | Kind::ModuleLoadStarted
+            | Kind::ModuleLoadFinished
+            | Kind::ModuleAttachedToAssembly
+            | Kind::AssemblyLoadStarted
+            | Kind::AssemblyLoadFinished
             | Kind::ClassLoadStarted
             | Kind::ClassLoadFinished => named_in(Gpr::R10),
             Kind::FinalizeableObjectQueued => FunctionId(self.made.arranged.last_queued()),
@@ -187,12 +214,7 @@ impl World<'_> {
             | Kind::AssemblyUnloadStarted
             | Kind::AssemblyUnloadFinished => named_in(Gpr::Rbx),
             Kind::ManagedToUnmanagedTransition | Kind::UnmanagedToManagedTransition => {
-                let called = if self.is_in_pass(thread) {
-                    self.handling_method(thread)
-                } else {
-                    self.called_across(thread)
-                };
-                FunctionId(called.map_or(0, method_id))
+                FunctionId(self.called_across(thread).map_or(0, method_id))
             }
             Kind::ExceptionSearchFunctionEnter
             | Kind::ExceptionSearchFilterEnter
@@ -206,19 +228,6 @@ impl World<'_> {
             _ => FunctionId(0),
         };
         if self.runtime.code.method(function).is_some() { function } else { FunctionId(0) }
-    }
-
-    /// Returns true if a thread is in the helper that begins a pass of managed exception handling.
-    fn is_in_pass(&self, thread: usize) -> bool {
-        self.threads.get(thread).is_some_and(|executed| executed.served == Some(Service::Raise))
-    }
-
-    /// Returns the method of the class library that native code has called to handle the current exception.
-    fn handling_method(&self, thread: usize) -> Option<FunctionIndex> {
-        let entries = [Shared::RhThrowEx, Shared::RhThrowHwEx, Shared::RhRethrow];
-        let entries = entries.map(|shared| self.expanded.shared.get(&shared));
-        let mut functions = self.activations(thread).into_iter().filter_map(|one| one.function);
-        functions.find(|function| entries.contains(&Some(function)))
     }
 
     /// Returns the function that is called from managed code to unmanaged, or the other way, through the
@@ -237,6 +246,9 @@ impl World<'_> {
             if self.target_of(function).is_some() {
                 return target(function);
             }
+            if self.is_entry_of_library(function) {
+                return Some(function);
+            }
             if self.expanded.shared.get(&Shared::GenericComCallStub) == Some(&function) {
                 let stub = self.registers_of(thread)?.get(Gpr::Rbx);
                 return target(self.linked.function_of(stub, Position::Interrupted)?);
@@ -245,11 +257,25 @@ impl World<'_> {
         None
     }
 
+    /// Returns true for a method of the class library that unmanaged code calls without a stub.
+    pub(super) fn is_entry_of_library(&self, function: FunctionIndex) -> bool {
+        let entries =
+            [Shared::CallEntryPoint, Shared::FirstChanceEntry, Shared::CallClassConstructor];
+        entries.iter().any(|entry| self.expanded.shared.get(entry) == Some(&function))
+    }
+
     /// Returns the target of a stub between managed and unmanaged code, by its place in the source.
     fn target_of(&self, function: FunctionIndex) -> Option<(FunctionIndex, Stub)> {
         let found = self.expanded.stubs.iter().find(|(_, stub)| **stub == function);
         found.map(|(key, _)| *key).filter(|(_, stub)| {
-            matches!(stub, Stub::PInvoke | Stub::ComCall | Stub::ReversePInvoke | Stub::ComMethod)
+            matches!(
+                stub,
+                Stub::PInvoke
+                    | Stub::PInvokeMethod
+                    | Stub::ComCall
+                    | Stub::ReversePInvoke
+                    | Stub::ComMethod
+            )
         })
     }
 
@@ -276,6 +302,7 @@ impl World<'_> {
 
     /// Notes the service that a thread calls, with what it makes.
     pub(super) fn note_service(&mut self, thread: usize, service: Service) {
+        let is_empty = self.runtime.memory.borrow().cpu().get(Gpr::Rbx) == EMPTY_HANDLE;
         let Some(executed) = self.threads.get_mut(thread) else { return };
         executed.served = Some(service);
         let made = &mut self.made;
@@ -287,7 +314,7 @@ impl World<'_> {
             Service::CreateHandle => {
                 made.handles += 1;
                 executed.handle = made.handles;
-                made.live.push((made.handles, executed.object));
+                made.live.push((made.handles, if is_empty { 0 } else { executed.object }));
             }
             Service::DestroyHandle => {
                 // The newest one (assumed: texts do not say which); a handle that was made unseen, if none is left.
@@ -324,7 +351,11 @@ impl World<'_> {
                 ExceptionClass::NullReference
             }
             Some(
-                Shared::Throw | Shared::FailRangeCheck | Shared::FailCast | Shared::HardwareFault,
+                Shared::Throw
+                | Shared::FailRangeCheck
+                | Shared::FailCast
+                | Shared::HardwareFault
+                | Shared::RethrowHelper,
             ) => class,
             _ => ExceptionClass::Unknown,
         };

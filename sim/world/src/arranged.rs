@@ -1,4 +1,4 @@
-//! What a program has arranged with the runtime: handlers of events, threads that it starts, objects with finalizers, and
+//! Arrangements of a program with the runtime: handlers of events, threads that it starts, objects with finalizers, and
 //! the end of the process.
 //!
 //! Observed on 3.1.3, 8.0.34, 9.0.23, 10.0.15 and 11.0.0: handlers of `ProcessExit` are called on the finalizer's thread,
@@ -6,7 +6,7 @@
 //! back on its own thread; `Environment.FailFast` and an exhausted stack do not.
 
 use super::arrangement::{Arranged, Awaited};
-use super::services::Step;
+use super::step::Step;
 use super::thread::Executed;
 use super::{ProcessEnd, StepEvent, World, WorldError};
 use crate::stubs::{Shared, method_id, method_of};
@@ -17,7 +17,7 @@ use clr_unwind::Gpr;
 
 impl World<'_> {
     /// Returns the steps of a service by which the program arranges something.
-    pub(super) fn arrange(&mut self, thread: usize, service: Service) -> Vec<Step> {
+    pub(super) fn arrange(&mut self, service: Service) -> Vec<Step> {
         let method = self.runtime.memory.borrow().cpu().get(Gpr::R10);
         self.made.arranged.changes += 1;
         let arranged = &mut self.made.arranged;
@@ -56,7 +56,6 @@ impl World<'_> {
             Service::TakeHandler => result = self.entry_of_method(self.handler()),
             _ => {}
         }
-        let _ = thread;
         vec![Step::Return(result)]
     }
 
@@ -154,6 +153,14 @@ impl World<'_> {
                     executed.pending.push_front(Step::Return(entry));
                 }
             }
+            Step::TakeTier => {
+                if !self.has_tier_for(thread) || !self.take_tier() {
+                    return Ok(self.end_quietly(thread));
+                }
+                if let Some(executed) = self.threads.get_mut(thread) {
+                    executed.pending.push_front(Step::Return(1));
+                }
+            }
             Step::Die(crashes) => {
                 self.made.arranged.changes += 1;
                 self.made.arranged.exited = true;
@@ -176,6 +183,7 @@ impl World<'_> {
         match awaited {
             Awaited::Start => !arranged.started.contains(&thread) && self.has_others(thread),
             Awaited::End(other) => self.threads.get(other).is_some_and(|other| !other.ended),
+            Awaited::Tiers => !self.has_tier_for(thread) && self.has_others(thread),
             Awaited::Finalizable => arranged.finalizing.is_empty() && self.has_others(thread),
             Awaited::Finalizers => {
                 self.has_finalizer() && (arranged.is_finalizing || !arranged.finalizing.is_empty())
@@ -189,7 +197,8 @@ impl World<'_> {
             !other.by_program || self.made.arranged.started.contains(index)
         };
         let mut others = self.threads.iter().enumerate().filter(|(index, other)| {
-            *index != thread && !other.serves_gc && !other.is_finalizer && has_begun(index, other)
+            let serves = other.serves_gc || other.is_finalizer || other.serves_tiers;
+            *index != thread && !serves && has_begun(index, other)
         });
         others.any(|(_, other)| !other.ended)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-/// What the program has arranged. Methods are named by their ids.
+/// The arrangements of the program. Methods are named by their ids.
 #[derive(Clone, Debug, Default, Hash)]
 pub(super) struct Arranged {
     /// Number of changes.
@@ -22,13 +22,15 @@ pub(super) struct Arranged {
     pub exited: bool,
 }
 
-/// What a thread waits for that another thread of the program does.
+/// A wait of a thread for another thread of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Awaited {
     /// The thread is started.
     Start,
     /// The thread with this index has ended.
     End(usize),
+    /// There is a method for the thread of tiered compilation.
+    Tiers,
     /// There is a method for the finalizer's thread.
     Finalizable,
     /// The finalizer's thread has run all methods.

@@ -2,8 +2,7 @@
 
 use super::arguments::Made;
 use super::arrangement::Awaited;
-use super::services::ALL_EVENTS;
-use super::services::Step;
+use super::step::Step;
 use super::suspension::StopBy;
 use super::thread::Executed;
 use super::{ThreadStart, World};
@@ -26,10 +25,13 @@ use clr_runtime::{
     THREAD_OBJECT_SIZE, Thread, ThreadFields,
 };
 use clr_unwind::{CodeMap, CodeMapError, Gpr, Unreadable};
-use clr_walker::profiling::{FunctionId as MethodId, ThreadId};
+use clr_walker::profiling::{EventMask, FunctionId as MethodId, ThreadId};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use thiserror::Error;
+
+/// All events that a world has: the event mask of a world's profiler unless another one is set.
+pub const ALL_EVENTS: EventMask = EventMask(0x1187_FFFF);
 
 /// Distance between stacks in bytes.
 const STACK_PITCH: u64 = 0x100_0000;
@@ -220,6 +222,7 @@ impl Build {
         machine.map(own, THREAD_PITCH / PAGE_SIZE, Protection::READ_WRITE)?;
         let serves_gc = start == ThreadStart::ServerGc;
         let is_finalizer = start == ThreadStart::Finalizer;
+        let serves_tiers = start == ThreadStart::Tiering;
         let by_program = matches!(start, ThreadStart::ByProgram(_));
         let foreground = matches!(start, ThreadStart::Managed(_)) || by_program;
         let waits = by_program.then_some(Step::AwaitProgram(Awaited::Start));
@@ -236,6 +239,10 @@ impl Build {
             }
             ThreadStart::Finalizer => {
                 let root = self.expanded.shared.get(&Shared::FinalizerThread).copied();
+                (FunctionIndex::default(), root, Some(ThreadId(own)))
+            }
+            ThreadStart::Tiering => {
+                let root = self.expanded.shared.get(&Shared::TieringThread).copied();
                 (FunctionIndex::default(), root, Some(ThreadId(own)))
             }
             ThreadStart::ServerGc => {
@@ -273,6 +280,7 @@ impl Build {
             shadow_stack,
             pending: waits.into_iter().collect(),
             in_callback: None,
+            about: None,
             served: None,
             induced: false,
             collection: None,
@@ -294,6 +302,7 @@ impl Build {
             serves_gc,
             by_program,
             is_finalizer,
+            serves_tiers,
             foreground,
         })
     }
@@ -379,7 +388,7 @@ impl Build {
             .stubs
             .keys()
             .filter_map(|(target, stub)| {
-                let is_called = matches!(stub, Stub::PInvoke | Stub::ComCall);
+                let is_called = matches!(stub, Stub::PInvoke | Stub::PInvokeMethod | Stub::ComCall);
                 is_called.then(|| self.expanded.placed.get(target.index()).copied()).flatten()
             })
             .collect();

@@ -1,17 +1,14 @@
-//! GCs: what they collect, and the callbacks that they make.
+//! The callbacks of GCs.
 
-use super::services::Step;
+use super::step::Step;
 use super::{Collection, World};
-use crate::stubs::Collected;
 use clr_runtime::profiling::CallbackKind as Kind;
 use clr_unwind::Gpr;
 
 impl World<'_> {
     /// Returns the collection that a thread asks for in r10, if its program asks for any but a full one.
     pub(super) fn wanted_collection(&self, thread: usize) -> Option<Collection> {
-        let wanted = self.registers_of(thread)?.get(Gpr::R10);
-        let found = Collected::ALL.into_iter().find(|one| one.number() == wanted)?;
-        Some(found.collection())
+        Collection::from_number(self.registers_of(thread)?.get(Gpr::R10))
     }
 
     /// Returns the steps between the suspension and the resumption of the other threads.

@@ -1,7 +1,7 @@
 //! The state of a world that all its threads have in common, apart from their own.
 
 use super::World;
-use super::services::Step;
+use super::step::Step;
 use clr_codegen::Service;
 use clr_runtime::lock::Locks;
 use clr_runtime::{Process, Suspension, ThreadLife};

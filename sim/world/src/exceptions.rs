@@ -14,7 +14,7 @@
 
 use super::frames::{Frame, Next};
 use super::passes::Steps;
-use super::services::Step;
+use super::step::{Action, Step};
 use super::{ExceptionClass, StepEvent, World, WorldError};
 use crate::stubs::{RuntimeFunction, Shared};
 use clr_codegen::FuncletKind;
@@ -22,36 +22,6 @@ use clr_runtime::profiling::CallbackKind;
 use clr_runtime::{ExceptionTracker, Pass, RunningFunclet};
 use clr_unwind::{Gpr, Position, Registers};
 use std::collections::VecDeque;
-
-/// A part of the handling of an exception.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Action {
-    /// A pass examines its current frame.
-    Look,
-    /// A pass advances to the next frame.
-    Next,
-    /// An EH clause is the one that catches.
-    Found(usize),
-    /// The second pass begins.
-    Second,
-    /// The EH clause catches if its filter has accepted the exception.
-    Decide(usize),
-    /// The second pass enters managed code, or leaves it, as seen by others.
-    Entered(bool),
-    /// A funclet of an EH clause is called.
-    Call(usize, FuncletKind),
-    /// The second pass has left all frames below this address (VA), the rsp of the frame that it
-    /// has reached.
-    LeftUpTo(u64),
-    /// The program is notified of the exception.
-    Notify,
-    /// The exception is forgotten.
-    Forget,
-    /// Execution resumes.
-    Resume,
-    /// There is no managed code to handle the exception.
-    Unhandled,
-}
 
 /// The place where an exception ends.
 #[derive(Clone, Copy, Debug, Hash)]
@@ -116,10 +86,17 @@ pub(super) struct Dispatch {
 impl World<'_> {
     /// Returns the steps of throwing an exception.
     pub(super) fn raise(&mut self, thread: usize) -> Vec<Step> {
-        self.unhijack(thread);
-        let Some(origin) = self.throwing_frame() else {
+        if !self.throw(thread) {
             return vec![Step::Exception(Action::Unhandled)];
-        };
+        }
+        let thrown = [Step::Callback(CallbackKind::ExceptionThrown), Step::Return(0)];
+        self.unwinding_natively().into_iter().chain(thrown).collect()
+    }
+
+    /// Begins an exception. Returns false if no frame of managed code throws.
+    pub(super) fn throw(&mut self, thread: usize) -> bool {
+        self.unhijack(thread);
+        let Some(origin) = self.throwing_frame() else { return false };
         let sp = origin.registers.rsp().wrapping_sub(1);
         let by_runtime = self.thrower(thread).is_some_and(|thrower| {
             !matches!(thrower, Shared::Throw | Shared::Rethrow | Shared::RethrowHelper)
@@ -144,8 +121,7 @@ impl World<'_> {
             });
         }
         self.publish(thread);
-        let thrown = [Step::Callback(CallbackKind::ExceptionThrown), Step::Return(0)];
-        self.unwinding_natively().into_iter().chain(thrown).collect()
+        true
     }
 
     /// Returns the next steps of the current exception.

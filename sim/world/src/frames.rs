@@ -163,9 +163,8 @@ impl World<'_> {
             .stubs
             .iter()
             .any(|((_, stub), id)| *stub == Stub::ReversePInvoke && Some(*id) == own);
-        let entry = self.expanded.shared.get(&Shared::CallEntryPoint);
         is_stub
-            || own.is_some() && own.as_ref() == entry
+            || own.is_some_and(|own| self.is_entry_of_library(own))
             || function(frame.caller.rip).as_ref() == worker
     }
 

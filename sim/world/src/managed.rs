@@ -7,23 +7,26 @@
 //! as left in the second pass (C-166).
 
 use super::World;
-use super::exceptions::Action;
-use super::services::Step;
+use super::step::Action;
+use super::step::{About, Step};
+use crate::stubs::{Shared, method_id};
 use clr_codegen::{FuncletKind, HandlerKind};
 use clr_runtime::Pass;
 use clr_runtime::profiling::CallbackKind;
+use clr_walker::profiling::FunctionId;
 
 impl World<'_> {
     /// Begins a pass (`SfiInit`).
     pub(super) fn begin_pass(&mut self, thread: usize) -> Vec<Step> {
-        let tells = self.runtime.generation.tells_of_calls_of_handling();
+        let about = self.call_of_handling(thread);
+        let transition = |kind, returns| {
+            about.map(|function| Step::CallbackAbout(kind, About { function, returns }))
+        };
         let mut steps = match self.current(thread) {
             Some(dispatch) if dispatch.pass == Pass::First && dispatch.target.is_some() => {
                 let catches = dispatch.target.and_then(|target| target.clause_at(&dispatch.at));
                 let mut steps = Vec::new();
-                if tells {
-                    steps.push(Step::Callback(CallbackKind::ManagedToUnmanagedTransition));
-                }
+                steps.extend(transition(CallbackKind::ManagedToUnmanagedTransition, true));
                 if catches.is_some() {
                     dispatch.to_leave = None;
                     if dispatch.at.has_metadata {
@@ -35,19 +38,16 @@ impl World<'_> {
                 steps
             }
             _ => {
-                let mut steps = self.raise(thread);
-                steps.retain(|step| !matches!(step, Step::Return(_)));
-                let thrown =
-                    |step: &Step| matches!(step, Step::Callback(CallbackKind::ExceptionThrown));
-                if let Some(at) = steps.iter().position(thrown).filter(|_| tells) {
-                    steps.insert(at, Step::Callback(CallbackKind::UnmanagedToManagedTransition));
+                if !self.throw(thread) {
+                    return vec![Step::Exception(Action::Unhandled)];
                 }
-                let is_notified = self.current(thread).map(|dispatch| dispatch.clone());
-                if is_notified.is_some_and(|dispatch| self.notifies(&dispatch)) {
-                    return steps
-                        .into_iter()
-                        .chain([Step::Exception(Action::Look), Step::NotifyFirstChance])
-                        .collect();
+                let mut steps = self.unwinding_natively();
+                steps.extend(transition(CallbackKind::UnmanagedToManagedTransition, false));
+                steps.push(Step::Callback(CallbackKind::ExceptionThrown));
+                let begun = self.threads.get(thread).and_then(|one| one.dispatches.last());
+                if begun.is_some_and(|dispatch| self.notifies(dispatch)) {
+                    steps.extend([Step::Exception(Action::Look), Step::NotifyFirstChance]);
+                    return steps;
                 }
                 steps
             }
@@ -55,6 +55,18 @@ impl World<'_> {
         steps.push(Step::Exception(Action::Look));
         steps.push(Step::Return(0));
         steps
+    }
+
+    /// Returns the method of the class library that handles the current exception, if the profiler is notified of its call.
+    fn call_of_handling(&self, thread: usize) -> Option<FunctionId> {
+        if !self.runtime.generation.tells_of_calls_of_handling() {
+            return None;
+        }
+        let entries = [Shared::RhThrowEx, Shared::RhThrowHwEx, Shared::RhRethrow];
+        let entries = entries.map(|shared| self.expanded.shared.get(&shared));
+        let mut functions = self.activations(thread).into_iter().filter_map(|one| one.function);
+        let entry = functions.find(|function| entries.contains(&Some(function)));
+        entry.map(|entry| FunctionId(method_id(entry)))
     }
 
     /// Advances a pass (`SfiNext`): returns 1 if there is another frame, 0 if the pass has ended.

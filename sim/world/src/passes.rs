@@ -1,8 +1,8 @@
 //! Steps of the two native exception passes at a frame, with their callbacks (contract §6).
 
-use super::exceptions::Action;
+use super::step::Action;
 use super::frames::Frame;
-use super::services::Step;
+use super::step::Step;
 use clr_codegen::{FuncletKind, HandlerKind};
 use clr_runtime::profiling::{CallbackKind, CallbackMode};
 

@@ -1,6 +1,6 @@
 //! The end of a process.
 
-use super::services::Step;
+use super::step::Step;
 use super::thread::Executed;
 use super::{StepEvent, World};
 use clr_runtime::OsThreadId;

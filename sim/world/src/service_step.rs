@@ -1,6 +1,6 @@
 //! The parts of services, one at a time, and the callbacks in them.
 
-use super::services::Step;
+use super::step::{About, Step};
 use super::{StepEvent, World, WorldError};
 use clr_runtime::ThreadLife;
 use clr_runtime::profiling::{CallbackKind, CallbackMode};
@@ -18,20 +18,28 @@ impl World<'_> {
             return Ok(self.wait(thread, step));
         }
         Ok(match step {
-            Step::Callback(kind) | Step::CallbackIn(kind, _) if !self.wants(kind) => {
+            Step::Callback(kind) | Step::CallbackIn(kind, _) | Step::CallbackAbout(kind, _)
+                if !self.wants(kind) =>
+            {
                 StepEvent::Stepped
             }
             Step::Callback(kind) => {
-                self.enter_callback(thread, kind, kind.mode(self.runtime.generation));
+                self.enter_callback(thread, kind, kind.mode(self.runtime.generation), None);
                 StepEvent::Callback(kind)
             }
             Step::CallbackIn(kind, mode) => {
-                self.enter_callback(thread, kind, mode);
+                self.enter_callback(thread, kind, mode, None);
+                StepEvent::Callback(kind)
+            }
+            Step::CallbackAbout(kind, about) => {
+                let mode = kind.mode(self.runtime.generation);
+                self.enter_callback(thread, kind, mode, Some(about));
                 StepEvent::Callback(kind)
             }
             Step::AwaitProgram(_)
             | Step::RaiseProcessExit
             | Step::TakeFinalizer
+            | Step::TakeTier
             | Step::Die(_)
             | Step::NotifyFirstChance => return self.arranged_step(thread, step),
             Step::Exception(action) => return self.exception_step(thread, action),
@@ -107,7 +115,13 @@ impl World<'_> {
     }
 
     /// Begins a callback in the mode that the runtime makes it in (contract §6).
-    fn enter_callback(&mut self, thread: usize, kind: CallbackKind, mode: CallbackMode) {
+    fn enter_callback(
+        &mut self,
+        thread: usize,
+        kind: CallbackKind,
+        mode: CallbackMode,
+        about: Option<About>,
+    ) {
         let before = self.is_cooperative(thread);
         let within = match mode {
             CallbackMode::Preemptive => false,
@@ -122,6 +136,7 @@ impl World<'_> {
         }
         if let Some(executed) = self.threads.get_mut(thread) {
             executed.in_callback = Some(kind);
+            executed.about = about;
             executed.was_cooperative = before;
         }
     }
@@ -130,6 +145,7 @@ impl World<'_> {
     pub(super) fn leave_callback(&mut self, thread: usize) {
         let Some(executed) = self.threads.get_mut(thread) else { return };
         executed.in_callback = None;
+        executed.about = None;
         let before = executed.was_cooperative;
         self.set_cooperative(thread, before);
     }

@@ -1,93 +1,11 @@
 //! Services that the world performs for the runtime's code.
 
-use super::arrangement::Awaited;
-use super::exceptions::Action;
+use super::step::Step;
 use super::{ProcessEnd, World};
-use crate::stubs::{Identity, first_of, method_of};
-use clr_codegen::{CodeKind, FunctionIndex, Service};
+use crate::stubs::{first_of, method_of};
+use clr_codegen::{FunctionIndex, Service};
 use clr_runtime::profiling::{CallbackKind as Kind, CallbackMode};
-use clr_runtime::{Lock, MethodKind};
-use clr_unwind::Gpr;
-use clr_walker::profiling::EventMask;
-
-/// A part of a service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Step {
-    /// The profiler is called back.
-    Callback(Kind),
-    /// The profiler is called back in another mode than the usual one of that callback.
-    CallbackIn(Kind, CallbackMode),
-    /// Code has called a hook of the profiler.
-    Hook,
-    /// The service returns with this value in rax.
-    Return(u64),
-    /// The runtime creates a Thread object for the thread.
-    Attach,
-    /// The thread is no longer a thread of the runtime.
-    Gone,
-    /// The thread's id is over for the profiler, though the thread is not removed yet.
-    IdOver,
-    /// The thread waits until no other foreground thread is left.
-    AwaitForeground,
-    /// The runtime marks itself as shutting down.
-    ShutDown,
-    /// The thread changes its mode.
-    Cooperative(bool),
-    /// The thread forbids its suspension, or allows it again.
-    ForbidSuspension(bool),
-    /// The thread waits this number of times.
-    Wait(u8),
-    /// The thread takes a lock as soon as it is free.
-    Acquire(Lock),
-    /// The thread releases a lock.
-    Release(Lock),
-    /// The thread waits until the runtime is not suspended by another one, and becomes cooperative.
-    AwaitResume,
-    /// The suspension of the runtime enters a phase.
-    Suspend(Phase),
-    /// The thread begins to write to the code manager's tables as soon as no other thread reads or
-    /// writes them (true), or has written (false).
-    Write(bool),
-    /// The code of a method is freed.
-    Free(FunctionIndex),
-    /// The thread requests a GC from the server GC's thread.
-    AskForGc,
-    /// The thread waits until this number of GCs has been made.
-    AwaitGc(u32),
-    /// The server GC's thread waits for a request, or for the end of all other threads.
-    ServeGc,
-    /// The server GC's thread has made this number of GCs.
-    MadeGc(u32),
-    /// The thread stops all other threads, and waits until they have stopped.
-    StopOthers,
-    /// The registers from before a redirection are restored.
-    Restore,
-    /// The thread waits for something that another thread of the program does.
-    AwaitProgram(Awaited),
-    /// The handler of the process's end is queued for the finalizer's thread.
-    RaiseProcessExit,
-    /// The finalizer's thread takes the next method.
-    TakeFinalizer,
-    /// The process ends; true after a fatal error.
-    Die(bool),
-    /// The handler of first-chance exceptions is called instead of the service.
-    NotifyFirstChance,
-    /// An exception advances.
-    Exception(Action),
-    /// An exception continues in native code.
-    Propagate,
-}
-
-/// The phase of a suspension of the runtime by the thread itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Phase {
-    Running,
-    Suspending,
-    Suspended,
-}
-
-/// All events that a world has: the event mask of a world's profiler unless another one is set.
-pub const ALL_EVENTS: EventMask = EventMask(0x1187_FFFF);
+use clr_runtime::{Lock, ProfilerStatus};
 
 /// Returns steps that take nested locks and release them; nothing that is done meanwhile is
 /// visible.
@@ -137,24 +55,18 @@ impl World<'_> {
             }
             Service::CreateHandle => &[Kind::HandleCreated],
             Service::DestroyHandle => &[Kind::HandleDestroyed],
-            Service::Compile => return self.compilation(),
-            Service::Compiled if self.has_metadata(method_of(self.method())) => {
-                &[Kind::JITCompilationFinished]
-            }
-            Service::Compiled => &[Kind::DynamicMethodJITCompilationFinished],
-            Service::CompileStub => &[
-                Kind::DynamicMethodJITCompilationStarted,
-                Kind::DynamicMethodJITCompilationFinished,
-            ],
-            Service::LoadClass => {
-                let mut steps = Self::class_load().to_vec();
-                steps.push(Step::Return(0));
-                return steps;
-            }
+            Service::Compile
+            | Service::Compiled
+            | Service::CompileStub
+            | Service::LoadClass
+            | Service::ReplaceOnStack
+            | Service::TierUp
+            | Service::ServeTiers => return self.compile(thread, service),
             Service::LoadAssembly => &[
                 Kind::AssemblyLoadStarted,
                 Kind::ModuleLoadStarted,
                 Kind::ModuleLoadFinished,
+                Kind::ModuleAttachedToAssembly,
                 Kind::AssemblyLoadFinished,
             ],
             Service::NameThread => &[Kind::ThreadNameChanged],
@@ -181,7 +93,7 @@ impl World<'_> {
             | Service::Finalized
             | Service::Exit
             | Service::Die
-            | Service::TakeHandler => return self.arrange(thread, service),
+            | Service::TakeHandler => return self.arrange(service),
             Service::CaptureFault => {
                 self.capture_fault(thread);
                 return vec![Step::Return(0)];
@@ -256,52 +168,6 @@ impl World<'_> {
         ]
     }
 
-    /// Returns the callbacks of compiling the method in r10: code of an image is only searched for.
-    /// Other compilations finish when the code manager knows the code.
-    fn compilation(&self) -> Vec<Step> {
-        let function = method_of(self.method());
-        let functions = &self.expanded.program.functions;
-        let kind = function.and_then(|id| functions.get(id.index())).map(|f| f.kind);
-        if kind == Some(CodeKind::ReadyToRun) {
-            return vec![
-                Step::Callback(Kind::JITCachedFunctionSearchStarted),
-                Step::Callback(Kind::JITCachedFunctionSearchFinished),
-                Step::Return(0),
-            ];
-        }
-        let has_metadata = self.has_metadata(function);
-        let mut steps = if has_metadata { Self::class_load().to_vec() } else { Vec::new() };
-        steps.extend([
-            Step::Callback(if has_metadata {
-                Kind::JITCompilationStarted
-            } else {
-                Kind::DynamicMethodJITCompilationStarted
-            }),
-            Step::Acquire(Lock::LoaderHeap),
-            Step::Release(Lock::LoaderHeap),
-            Step::Return(1),
-        ]);
-        steps
-    }
-
-    /// Returns true if a method is not dynamic: the callbacks of its compilation are other ones
-    /// (`JitCompileCodeLockedEventWrapper` of src/vm/prestub.cpp of CoreCLR 3.1.23).
-    fn has_metadata(&self, function: Option<FunctionIndex>) -> bool {
-        let identity = function.and_then(|id| self.expanded.identities.get(id.index()));
-        let dynamic = [MethodKind::Dynamic, MethodKind::IlStub].map(Identity::Method);
-        identity.is_none_or(|identity| !dynamic.contains(identity))
-    }
-
-    /// Loads a class: its data is allocated from a loader heap in any mode (G14).
-    const fn class_load() -> [Step; 4] {
-        [
-            Step::Callback(Kind::ClassLoadStarted),
-            Step::Acquire(Lock::LoaderHeap),
-            Step::Release(Lock::LoaderHeap),
-            Step::Callback(Kind::ClassLoadFinished),
-        ]
-    }
-
     /// Creates the stress log of a thread that the runtime meets for the first time, if the log is
     /// on: it takes memory from the process's heap (contract §2.4).
     fn log_of_thread(&self) -> Vec<Step> {
@@ -329,11 +195,6 @@ impl World<'_> {
         steps
     }
 
-    /// Returns the method that the current thread names in r10.
-    fn method(&self) -> u64 {
-        self.runtime.memory.borrow().cpu().get(Gpr::R10)
-    }
-
     /// Returns the address of a thread's first function after the runtime has set the thread up
     /// (VA).
     fn start_address(&self, thread: usize) -> u64 {
@@ -358,6 +219,8 @@ impl World<'_> {
     pub(super) fn wants(&self, kind: Kind) -> bool {
         let process = self.runtime.process.get();
         let is_reported = kind != Kind::ThreadDestroyed || !process.shutting_down;
-        is_reported && process.event_mask.contains(kind.event())
+        is_reported
+            && process.profiler == ProfilerStatus::Active
+            && process.event_mask.contains(kind.event())
     }
 }

@@ -4,7 +4,7 @@
 //! The caller provides the handler: it runs between [`World::signal`] and the next step of the
 //! thread, which restores the thread's registers.
 
-use super::services::Step;
+use super::step::Step;
 use super::{StepEvent, World};
 use clr_codegen::shadow_stack::CallerState;
 use clr_codegen::{Service, service_address};

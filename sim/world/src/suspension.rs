@@ -1,6 +1,6 @@
 //! Suspension: a thread that collects stops all others, which wait (contract §2.4).
 
-use super::services::{Phase, Step};
+use super::step::{Phase, Step};
 use super::signal::RED_ZONE;
 use super::{StepEvent, World};
 use crate::stubs::{Shared, TRAP_RETURNING_THREADS};
@@ -83,50 +83,50 @@ impl World<'_> {
     /// collected in cooperative mode. The roots are reported after the GC (`DiagGCEnd` of src/vm/gcenv.ee.cpp
     /// of CoreCLR 3.1.23).
     pub(super) fn collection(&mut self, thread: usize) -> Vec<Step> {
-        let mut steps = self.stopping();
+        let mut steps = self.stopping(CallbackMode::Any);
         steps.extend(self.collected(thread));
-        steps.extend(self.resuming());
+        steps.extend(self.resuming(CallbackMode::Any));
         steps
     }
 
-    /// Returns the steps that stop all other threads; the thread is cooperative afterwards. The
+    /// Returns the steps that stop all other threads, with callbacks in this mode; the thread is cooperative afterwards. The
     /// thread store stays locked until the threads are resumed. Only for a thread that the runtime
     /// knows, the callback about its own suspension is made.
-    pub(super) fn stopping(&self) -> Vec<Step> {
+    pub(super) fn stopping(&self, mode: CallbackMode) -> Vec<Step> {
         let mut steps = vec![
             Step::Cooperative(false),
             Step::Acquire(Lock::ThreadStore),
-            Step::Callback(Kind::RuntimeSuspendStarted),
+            Step::CallbackIn(Kind::RuntimeSuspendStarted, mode),
             Step::Suspend(Phase::Suspending),
         ];
         if self.object(self.current).is_some() {
             steps.extend([
                 Step::ForbidSuspension(true),
-                Step::Callback(Kind::RuntimeThreadSuspended),
+                Step::CallbackIn(Kind::RuntimeThreadSuspended, mode),
                 Step::ForbidSuspension(false),
             ]);
         }
         steps.push(Step::StopOthers);
         // In newer runtimes the last callback is no longer in the suspending phase (C-017, C-168).
         let done = Step::Suspend(Phase::Suspended);
-        let finished = Step::Callback(Kind::RuntimeSuspendFinished);
+        let finished = Step::CallbackIn(Kind::RuntimeSuspendFinished, mode);
         let is_over = self.runtime.generation.suspends_before_finished();
         steps.extend(if is_over { [done, finished] } else { [finished, done] });
         steps.push(Step::AwaitResume);
         steps
     }
 
-    /// Returns the steps that resume the threads.
-    pub(super) fn resuming(&self) -> Vec<Step> {
-        let mut steps = vec![Step::Callback(Kind::RuntimeResumeStarted)];
+    /// Returns the steps that resume the threads, with callbacks in this mode.
+    pub(super) fn resuming(&self, mode: CallbackMode) -> Vec<Step> {
+        let mut steps = vec![Step::CallbackIn(Kind::RuntimeResumeStarted, mode)];
         if self.object(self.current).is_some() {
-            steps.push(Step::Callback(Kind::RuntimeThreadResumed));
+            steps.push(Step::CallbackIn(Kind::RuntimeThreadResumed, mode));
         }
         steps.extend([
             Step::Suspend(Phase::Running),
             Step::Cooperative(false),
             Step::Release(Lock::ThreadStore),
-            Step::Callback(Kind::RuntimeResumeFinished),
+            Step::CallbackIn(Kind::RuntimeResumeFinished, mode),
         ]);
         steps
     }
@@ -224,7 +224,9 @@ impl World<'_> {
     /// Does the same for a thread that becomes cooperative for a callback.
     pub(super) fn waits_to_call_back(&self, thread: usize, step: Step) -> Option<OsThreadId> {
         let (kind, mode) = match step {
-            Step::Callback(kind) => (kind, kind.mode(self.runtime.generation)),
+            Step::Callback(kind) | Step::CallbackAbout(kind, _) => {
+                (kind, kind.mode(self.runtime.generation))
+            }
             Step::CallbackIn(kind, mode) => (kind, mode),
             _ => return None,
         };

@@ -52,6 +52,7 @@ use clr_walker::profiling::{
 use core::fmt::Write as _;
 use std::collections::{BTreeMap, BTreeSet};
 
+mod compilation;
 mod exceptions;
 mod handlers;
 mod hooks;

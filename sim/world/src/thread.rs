@@ -1,7 +1,7 @@
 //! Threads of a world.
 
 use super::exceptions::Dispatch;
-use super::services::Step;
+use super::step::{About, Step};
 use super::signal::Interrupted;
 use super::{Collection, ExceptionClass, World};
 use crate::stubs::Identity;
@@ -28,6 +28,8 @@ pub enum ThreadStart {
     ByProgram(FunctionIndex),
     /// The finalizer's thread, which the runtime has started.
     Finalizer,
+    /// A thread of tiered compilation, which the runtime has started.
+    Tiering,
     /// The thread of a server GC, which performs all GCs: the runtime has no Thread object for it
     /// (C-133). It ends when all other threads have ended.
     ServerGc,
@@ -48,6 +50,8 @@ pub(super) struct Executed {
     /// Remaining steps of the current service.
     pub pending: VecDeque<Step>,
     pub in_callback: Option<CallbackKind>,
+    /// What that callback is about, if its step says so.
+    pub about: Option<About>,
     /// The last service that the thread's code has called.
     pub served: Option<Service>,
     /// The GC that the thread makes was induced by the program.
@@ -89,6 +93,8 @@ pub(super) struct Executed {
     pub by_program: bool,
     /// This is the finalizer's thread.
     pub is_finalizer: bool,
+    /// This is a thread of tiered compilation.
+    pub serves_tiers: bool,
     /// The process waits for this thread's end before its own.
     pub foreground: bool,
 }
@@ -116,6 +122,7 @@ impl Executed {
             shadow_stack,
             pending,
             in_callback,
+            about,
             served,
             induced,
             collection,
@@ -137,9 +144,11 @@ impl Executed {
             serves_gc,
             by_program: _,
             is_finalizer: _,
+            serves_tiers: _,
             foreground,
         } = self;
-        (start, shadow_stack, pending, in_callback, served, object, handle, carried).hash(hasher);
+        (start, shadow_stack, pending, in_callback, about, served).hash(hasher);
+        (object, handle, carried).hash(hasher);
         (interrupted, signalled, hijack, dispatches, fault, thrown, collection).hash(hasher);
         [induced, was_cooperative, ended, unhandled, serves_gc, foreground].hash(hasher);
     }

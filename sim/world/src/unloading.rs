@@ -1,10 +1,10 @@
 //! Unloading of code, the code manager's writer lock, and GCs made by the thread of a server GC.
 
-use super::services::Step;
+use super::step::Step;
 use super::{Collection, StepEvent, World};
 use crate::stubs::{method_id, method_of};
 use clr_codegen::FunctionIndex;
-use clr_runtime::profiling::CallbackKind as Kind;
+use clr_runtime::profiling::{CallbackKind as Kind, CallbackMode};
 use clr_unwind::Gpr;
 use clr_walker::profiling::FunctionId as MethodId;
 
@@ -48,14 +48,15 @@ impl World<'_> {
             callbacks.push(Kind::AssemblyUnloadFinished);
         }
         let mut steps: Vec<_> = callbacks.into_iter().map(Step::Callback).collect();
-        steps.extend(self.stopping());
+        // Modes recorded on 3.1.3, 8.0.34, 9.0.23, 10.0.15 and 11.0.0.
+        steps.extend(self.stopping(CallbackMode::Cooperative));
         steps.push(Step::Return(1));
         steps
     }
 
     /// Returns the steps after the code has been freed: the threads are resumed.
     pub(super) fn unloaded(&self) -> Vec<Step> {
-        let mut steps = self.resuming();
+        let mut steps = self.resuming(CallbackMode::Preemptive);
         if !self.runtime.generation.is_core() {
             steps.push(Step::Callback(Kind::AssemblyUnloadFinished));
         }

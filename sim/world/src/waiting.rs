@@ -1,6 +1,6 @@
 //! Locks, and threads that wait: for others, or for a while.
 
-use super::services::Step;
+use super::step::Step;
 use super::thread::Executed;
 use super::{StepEvent, World};
 use clr_runtime::{Lock, OsThreadId, Wait};
@@ -68,7 +68,7 @@ impl World<'_> {
             Step::ServeGc => Wait::GcWanted,
             Step::AwaitForeground => Wait::ForegroundThreads,
             Step::AwaitProgram(_) => Wait::Program,
-            step @ (Step::Callback(_) | Step::CallbackIn(..)) => {
+            step @ (Step::Callback(_) | Step::CallbackIn(..) | Step::CallbackAbout(..)) => {
                 Wait::RuntimeRunning(self.waits_to_call_back(thread, step)?)
             }
             _ => return None,

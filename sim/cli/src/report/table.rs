@@ -374,11 +374,17 @@ impl Reporter {
             _ => (BAD, "failed"),
         };
         let files = counted(*files, "file", "files");
+        let sequences = self.files.iter().filter(|file| file.kind == sequence::KIND);
+        let differing: usize = sequences.map(|file| file.counts.skipped).sum();
+        let skipped = skipped - differing;
         write!(
             console.out,
             "\n{style}{word}{style:#}: {files}, {cases} cases: {passed} passed, {failed} failed, \
              {skipped} skipped (no answer is expected)"
         )?;
+        if differing > 0 {
+            write!(console.out, ", {differing} known to differ")?;
+        }
         if !self.total.unchecked.0.is_empty() {
             write!(console.out, "; nothing was checked on {}", in_words(self.total.unchecked.0))?;
         }

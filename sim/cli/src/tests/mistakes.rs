@@ -35,6 +35,10 @@ const TEXTS: &[Mistake] = &[
         "function \"A\"\nfunction \"H\" { entry \"interrupt\" }\nthread \"t\" start=\"H\"\nstop \"end\"\n",
     ),
     (
+        "an inlined function that returns early",
+        "function \"A\" kind=\"jit\" { body { call \"B\"; }; }\nfunction \"B\" kind=\"jit\" on=\"net8\" { body { if #true { return; }; }; }\nstop \"end\"\n",
+    ),
+    (
         "an export that is managed",
         "function \"A\" kind=\"jit\" { export \"Open\" }\nstop \"end\"\n",
     ),

@@ -92,7 +92,7 @@ pub(crate) fn repair(world: &mut WorldProgram) {
     threads.retain(|start| match start {
         ThreadStart::Managed(id) | ThreadStart::ByProgram(id) => is_managed(id),
         ThreadStart::Native(id) => kinds.get(id.index()) == Some(&CodeKind::Native),
-        ThreadStart::ServerGc | ThreadStart::Finalizer => true,
+        ThreadStart::ServerGc | ThreadStart::Finalizer | ThreadStart::Tiering => true,
     });
 }
 

@@ -10,19 +10,24 @@ const FRAMEWORK: [&str; 3] = ["System.", "Internal.", "IL_STUB"];
 const EXCEPTION_HANDLING: &str = "System.Runtime.EH.";
 /// The shape in which a thread always comes back to cooperative mode during a suspension.
 const COMES_BACK: &str = "gc_running";
+/// The shape in which an assembly is unloaded: other GCs came in each run at other times.
+const UNLOADS: &str = "load_context";
 /// The shape with the numbers of allocated objects.
 const COUNTS_OBJECTS: &str = "gc_finalizer";
 
 impl Sequence {
     /// Returns the simulated lines that a recording has, too.
     pub(super) fn filtered<'l>(&self, simulated: &'l [SequenceLine]) -> Vec<&'l SequenceLine> {
-        let mut suspender = None;
+        let (mut suspender, mut is_gc) = (None, false);
         let keeps = |line: &&SequenceLine| {
             let SequenceLine::Callback(callback) = line else { return true };
             if callback.name == "RuntimeSuspendStarted" {
                 suspender = callback.thread;
+                is_gc = callback.arguments == "GC";
             }
-            self.keeps(callback, suspender)
+            let is_by_chance =
+                self.shape == UNLOADS && is_gc && callback.name.starts_with("Runtime");
+            !is_by_chance && self.keeps(callback, suspender)
         };
         simulated.iter().filter(keeps).collect()
     }
@@ -47,6 +52,8 @@ impl Sequence {
             "RuntimeThreadSuspended" | "RuntimeThreadResumed" => {
                 self.shape == COMES_BACK || callback.thread == suspender
             }
+            // It says no name, and comes for classes of the framework, too.
+            "ClassUnloadFinished" => false,
             "ObjectsAllocatedByClass" => self.shape == COUNTS_OBJECTS,
             _ => true,
         }

@@ -20,6 +20,9 @@ pub enum MethodKind {
     /// The entry point of the program: from .NET 11 on a method of the class library calls it. Walks report it like an
     /// ordinary one.
     EntryPoint,
+    /// A method of the class library that calls the runtime itself, where other methods call the class library for it.
+    /// Walks report it like an ordinary one.
+    ClassLibrary,
 }
 
 impl MethodKind {

@@ -55,12 +55,13 @@ pub(super) const ANSWERS: Answers = Answers {
     has_delegate_frames: read(true, "clrdefinitions.cmake: FEATURE_STUBS_AS_IL"),
     has_com_frames: read(true, "src/vm/frames.h: ComPlusMethodFrame"),
     has_resolve_helper_frames: assumed(false, "a Frame of .NET 11"),
-    calls_entry_point_by_managed_code: observed(false),
+    has_managed_entry_points: observed(false),
     has_tail_call_frames: read(true, "src/vm/jitinterface.cpp: CEEInfo::getTailCallCopyArgsThunk"),
     has_tail_call_dispatcher: read(
         false,
         "src/vm/jitinterface.cpp: CEEInfo::getTailCallCopyArgsThunk",
     ),
+    p_invokes_are_methods: observed(false),
     has_suppressed_transitions: read(false, "src/vm/method.hpp: NDirectMethodDesc"),
     has_software_exception_frames: observed(false),
     hides_exception_handling: observed(false),
@@ -85,6 +86,13 @@ pub(super) const ANSWERS: Answers = Answers {
     invoke_path: assumed(InvokePath::Native, "as CoreCLR 3.1 on Unix, where it was observed"),
     thread_start_path: assumed(
         StartPath::ThreadStart,
+        "as CoreCLR 3.1 on Unix, where it was observed",
+    ),
+    later_tiers: assumed(1, "as CoreCLR 3.1 on Unix, where it was observed"),
+    replaces_code_on_stack: assumed(false, "as CoreCLR 3.1 on Unix, where it was observed"),
+    reuses_thread_objects: assumed(true, "as .NET 8 on Unix; only one later tier was seen"),
+    runs_finalizers_in_class_library: assumed(
+        false,
         "as CoreCLR 3.1 on Unix, where it was observed",
     ),
     handles_exit_in_class_library: assumed(true, "as CoreCLR 3.1 on Unix, where it was observed"),

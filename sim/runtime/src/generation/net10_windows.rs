@@ -89,7 +89,7 @@ pub(super) const ANSWERS: Answers = Answers {
     ),
     has_com_frames: observed(true),
     has_resolve_helper_frames: assumed(false, "a Frame of .NET 11"),
-    calls_entry_point_by_managed_code: observed(false),
+    has_managed_entry_points: observed(false),
     has_tail_call_frames: assumed(
         false,
         "read at main after .NET 9: src/coreclr/vm/FrameTypes.h: FRAME_TYPE_NAME",
@@ -98,6 +98,7 @@ pub(super) const ANSWERS: Answers = Answers {
         true,
         "docs/design/features/tailcalls-with-helpers.md, since .NET 5",
     ),
+    p_invokes_are_methods: observed(false),
     has_suppressed_transitions: documented(true, "SuppressGCTransitionAttribute, since .NET 5"),
     has_software_exception_frames: observed(true),
     hides_exception_handling: observed(true),
@@ -118,6 +119,10 @@ pub(super) const ANSWERS: Answers = Answers {
     ),
     invoke_path: observed(InvokePath::MethodBase),
     thread_start_path: observed(StartPath::StartCallback),
+    later_tiers: assumed(2, "as .NET 10 on Unix, where it was observed"),
+    replaces_code_on_stack: assumed(true, "as .NET 10 on Unix, where it was observed"),
+    reuses_thread_objects: assumed(false, "as .NET 10 on Unix, where it was observed"),
+    runs_finalizers_in_class_library: assumed(true, "as .NET 10 on Unix, where it was observed"),
     handles_exit_in_class_library: observed(false),
     check_failures: assumed(
         CheckFailures::ManagedDeep,

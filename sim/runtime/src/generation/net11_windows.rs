@@ -95,7 +95,7 @@ pub(super) const ANSWERS: Answers = Answers {
         true,
         "data descriptor of coreclr.dll 11.0.0: ResolveHelperFrameIdentifier",
     ),
-    calls_entry_point_by_managed_code: observed(true),
+    has_managed_entry_points: observed(true),
     has_tail_call_frames: assumed(
         false,
         "read at main after .NET 9: src/coreclr/vm/FrameTypes.h: FRAME_TYPE_NAME",
@@ -104,6 +104,7 @@ pub(super) const ANSWERS: Answers = Answers {
         true,
         "docs/design/features/tailcalls-with-helpers.md, since .NET 5",
     ),
+    p_invokes_are_methods: observed(true),
     has_suppressed_transitions: documented(true, "SuppressGCTransitionAttribute, since .NET 5"),
     has_software_exception_frames: observed(true),
     hides_exception_handling: observed(true),
@@ -124,6 +125,10 @@ pub(super) const ANSWERS: Answers = Answers {
     ),
     invoke_path: observed(InvokePath::MethodBase),
     thread_start_path: observed(StartPath::StartCallback),
+    later_tiers: assumed(2, "as .NET 11 on Unix, where it was observed"),
+    replaces_code_on_stack: assumed(true, "as .NET 11 on Unix, where it was observed"),
+    reuses_thread_objects: assumed(false, "as .NET 11 on Unix, where it was observed"),
+    runs_finalizers_in_class_library: assumed(true, "as .NET 11 on Unix, where it was observed"),
     handles_exit_in_class_library: observed(true),
     check_failures: assumed(
         CheckFailures::ManagedDeep,

@@ -48,7 +48,7 @@ pub(super) const ANSWERS: Answers = Answers {
     has_delegate_frames: assumed(false, "as .NET 9"),
     has_com_frames: assumed(true, "as CoreCLR 3.1 and .NET 10 on Windows"),
     has_resolve_helper_frames: assumed(false, "a Frame of .NET 11"),
-    calls_entry_point_by_managed_code: observed(false),
+    has_managed_entry_points: observed(false),
     has_tail_call_frames: documented(
         false,
         "docs/design/features/tailcalls-with-helpers.md, since .NET 5",
@@ -57,6 +57,7 @@ pub(super) const ANSWERS: Answers = Answers {
         true,
         "docs/design/features/tailcalls-with-helpers.md, since .NET 5",
     ),
+    p_invokes_are_methods: observed(false),
     has_suppressed_transitions: documented(true, "SuppressGCTransitionAttribute, since .NET 5"),
     has_software_exception_frames: observed(false),
     hides_exception_handling: observed(false),
@@ -74,6 +75,10 @@ pub(super) const ANSWERS: Answers = Answers {
     ),
     invoke_path: assumed(InvokePath::Invoker, "as .NET 8 on Unix, where it was observed"),
     thread_start_path: assumed(StartPath::None, "as .NET 8 on Unix, where it was observed"),
+    later_tiers: assumed(2, "as .NET 8 on Unix, where it was observed"),
+    replaces_code_on_stack: assumed(true, "as .NET 8 on Unix, where it was observed"),
+    reuses_thread_objects: assumed(true, "as .NET 8 on Unix, where it was observed"),
+    runs_finalizers_in_class_library: assumed(false, "as .NET 8 on Unix, where it was observed"),
     handles_exit_in_class_library: assumed(false, "as .NET 8 on Unix, where it was observed"),
     check_failures: assumed(
         CheckFailures::ManagedCasts,

@@ -151,6 +151,19 @@ questions! {
     /// Unix, Linux is meant: CoreCLR 3.1 makes the copy on macOS alone.
     copies_write_barrier: bool,
 
+    /// Returns the number of times that a method is compiled again by tiered compilation (contract §6).
+    later_tiers: u8,
+
+    /// Returns true if code of a method whose loop runs long is replaced on the stack: the method is compiled again on its own
+    /// thread (contract §6).
+    replaces_code_on_stack: bool,
+
+    /// Returns true if the thread of tiered compilation has the ThreadID of the one before it, which has ended (contract §6).
+    reuses_thread_objects: bool,
+
+    /// Returns true if the finalizer's thread runs finalizers by `System.GC.RunFinalizers`, which walks report (C-058).
+    runs_finalizers_in_class_library: bool,
+
     /// Returns true if the calls of a method that may be compiled again are counted by a stub; older
     /// runtimes count them in the prestub, and very old ones not at all.
     has_call_counting_stubs: bool,
@@ -167,9 +180,9 @@ questions! {
     /// stub without a cell (contract §3.5).
     has_resolve_helper_frames: bool,
 
-    /// Returns true if the runtime calls the entry point of a program by the managed method `Environment.CallEntryPoint`, which
-    /// walks report (C-058).
-    calls_entry_point_by_managed_code: bool,
+    /// Returns true if the runtime calls managed code by methods of the class library with `UnmanagedCallersOnlyAttribute`, which
+    /// walks report (C-058): the entry point of the program, class constructors, handlers of first-chance exceptions.
+    has_managed_entry_points: bool,
 
     /// Returns true if the tail call helper links a TailCallFrame (contract §3.5).
     has_tail_call_frames: bool,
@@ -177,6 +190,10 @@ questions! {
     /// Returns true if tail calls by helper go through a managed dispatcher. Without the dispatcher
     /// and the helper they are ordinary calls.
     has_tail_call_dispatcher: bool,
+
+    /// Returns true if the code of a P/Invoke with marshalling belongs to its own method, which walks report, as they do the
+    /// methods that it calls; elsewhere it is an IL stub (C-058, C-067).
+    p_invokes_are_methods: bool,
 
     /// Returns true if a P/Invoke can omit its transition (contract §4.1).
     has_suppressed_transitions: bool,

@@ -60,12 +60,14 @@ callbacks! {
     JITCachedFunctionSearchStarted Preemptive true,
     JITCachedFunctionSearchFinished Preemptive true,
     JITInlining Preemptive true,
+    GetReJITParameters Preemptive true,
     ReJITCompilationStarted Preemptive true,
     ReJITCompilationFinished Preemptive true,
     ClassLoadStarted Preemptive true,
     ClassLoadFinished Preemptive true,
     ModuleLoadStarted Cooperative true,
     ModuleLoadFinished Preemptive true,
+    ModuleAttachedToAssembly Preemptive true,
     AssemblyLoadStarted Cooperative true,
     AssemblyLoadFinished Cooperative true,
     AppDomainCreationStarted Cooperative true,
@@ -146,6 +148,7 @@ impl CallbackKind {
             | Self::ClassUnloadFinished => 0x2,
             Self::ModuleLoadStarted
             | Self::ModuleLoadFinished
+            | Self::ModuleAttachedToAssembly
             | Self::ModuleUnloadStarted
             | Self::ModuleUnloadFinished => 0x4,
             Self::AssemblyLoadStarted
@@ -156,8 +159,6 @@ impl CallbackKind {
             Self::JITCompilationStarted
             | Self::JITCompilationFinished
             | Self::JITInlining
-            | Self::ReJITCompilationStarted
-            | Self::ReJITCompilationFinished
             | Self::DynamicMethodUnloaded
             | Self::DynamicMethodJITCompilationStarted
             | Self::DynamicMethodJITCompilationFinished => 0x20,
@@ -200,6 +201,9 @@ impl CallbackKind {
             Self::JITCachedFunctionSearchStarted | Self::JITCachedFunctionSearchFinished => {
                 0x2_0000
             }
+            Self::GetReJITParameters
+            | Self::ReJITCompilationStarted
+            | Self::ReJITCompilationFinished => 0x4_0000,
             // Sessions of EventPipe choose their events.
             Self::Shutdown | Self::EventPipeEventDelivered | Self::EventPipeProviderCreated => 0,
         };

@@ -69,7 +69,7 @@ fn fields_by_hand_are_read() {
 
 #[test]
 fn fields_are_written_where_they_are_read() {
-    assert_eq!(THREAD_OBJECT_SIZE, 0x68);
+    assert_eq!(THREAD_OBJECT_SIZE, 0x70);
     let mut memory = Words::new((0..0x50).step_by(8).map(|offset| (AT + offset, 0x5107)));
     EVERYTHING.write(&mut memory, ThreadId(AT)).unwrap();
     for (offset, value) in FIELDS {

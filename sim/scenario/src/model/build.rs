@@ -1,10 +1,12 @@
 //! The program of a scenario, built for a generation, with its threads.
 
 use super::scenario::{Scenario, ScenarioThread, StopAt};
-use clr_codegen::{CodeKind, LinkedProgram};
-use clr_runtime::generation::Generation;
+use clr_codegen::{CodeKind, FunctionIndex, LinkedProgram, Program};
+use clr_runtime::generation::{Generation, Generations};
 use clr_world::stubs::Expanded;
 use clr_world::{Build, BuildError, ProcessEnd, ThreadStart, World};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 impl Scenario {
     /// Builds the program for a generation.
@@ -12,8 +14,20 @@ impl Scenario {
     /// # Errors
     /// Returns [`BuildError`] if the program cannot be linked.
     pub fn build_on(&self, generation: Generation) -> Result<Build, BuildError> {
-        let build = Build::with_hooks(&self.program, &self.methods, generation, self.hooks)?;
+        let build =
+            Build::with_hooks(&self.program_on(generation), &self.methods, generation, self.hooks)?;
         Ok(build.with_modules(&self.modules))
+    }
+
+    /// Returns the program as a generation has it: functions that it lacks are part of their callers.
+    pub(crate) fn program_on(&self, generation: Generation) -> Cow<'_, Program> {
+        let lacks = |(_, on): &(&FunctionIndex, &Generations)| !on.contains(generation);
+        let lacking: BTreeSet<_> = self.only_on.iter().filter(lacks).map(|(id, _)| *id).collect();
+        if lacking.is_empty() {
+            Cow::Borrowed(&self.program)
+        } else {
+            Cow::Owned(self.program.with_inlined(&lacking))
+        }
     }
 
     /// Creates a world of the text's threads, each before its first instruction.
@@ -36,6 +50,7 @@ impl Scenario {
             match function.map(|function| function.kind) {
                 _ if thread.gc => ThreadStart::ServerGc,
                 _ if thread.finalizer => ThreadStart::Finalizer,
+                _ if thread.tiering => ThreadStart::Tiering,
                 _ if thread.by_program => ThreadStart::ByProgram(thread.start),
                 Some(CodeKind::Native) => ThreadStart::Native(thread.start),
                 _ => ThreadStart::Managed(thread.start),

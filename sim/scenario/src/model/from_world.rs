@@ -24,16 +24,19 @@ impl Scenario {
                 ThreadStart::Managed(start)
                 | ThreadStart::Native(start)
                 | ThreadStart::ByProgram(start) => (start, false),
-                ThreadStart::ServerGc | ThreadStart::Finalizer => (FunctionIndex(0), true),
+                ThreadStart::ServerGc | ThreadStart::Finalizer | ThreadStart::Tiering => {
+                    (FunctionIndex(0), true)
+                }
             };
             let name = match index {
                 0 => ScenarioThread::DEFAULT_NAME.to_owned(),
                 _ => format!("thread{index}"),
             };
             let finalizer = matches!(at, ThreadStart::Finalizer);
+            let tiering = matches!(at, ThreadStart::Tiering);
             let by_program = matches!(at, ThreadStart::ByProgram(_));
-            let gc = gc && !finalizer;
-            ScenarioThread { name, start, by_program, finalizer, gc, exits: false }
+            let gc = gc && !finalizer && !tiering;
+            ScenarioThread { name, start, by_program, finalizer, tiering, gc, exits: false }
         };
         Self {
             program: world.program.clone(),

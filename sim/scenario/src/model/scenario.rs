@@ -8,6 +8,7 @@ use super::profiler_script::{Exploration, ProfilerScript};
 use super::snapshot::{SnapshotCall, SnapshotCaller, SnapshotThread};
 use clr_codegen::{FunctionIndex, Program};
 use clr_runtime::MethodKind;
+use clr_runtime::generation::Generations;
 use clr_runtime::metadata::ModuleNames;
 use clr_runtime::profiling::CallbackKind;
 use clr_world::StopBy;
@@ -25,6 +26,8 @@ pub struct Scenario {
     pub program: Program,
     /// Kinds of the methods that are not ordinary.
     pub methods: BTreeMap<FunctionIndex, MethodKind>,
+    /// The generations that have a function, for those that some lack: there its callers contain its body.
+    pub only_on: BTreeMap<FunctionIndex, Generations>,
     /// Functions of unmanaged code that stand for exports of a profiler's library.
     pub exports: BTreeMap<FunctionIndex, Export>,
     /// Hooks that the methods call.
@@ -81,6 +84,8 @@ pub struct ScenarioThread {
     pub by_program: bool,
     /// The thread is the finalizer's, and starts in none of the functions.
     pub finalizer: bool,
+    /// The thread is one of tiered compilation, and starts in none of the functions.
+    pub tiering: bool,
     /// The thread is that of a server GC, and starts in none of the functions.
     pub gc: bool,
     /// The process ends with this thread.
@@ -91,6 +96,12 @@ impl ScenarioThread {
     /// Name of the only thread of a text without `thread` nodes.
     pub const DEFAULT_NAME: &'static str = "main";
 
+    /// Returns true if the thread starts in a function of the text.
+    #[must_use]
+    pub const fn starts_in_function(&self) -> bool {
+        !self.gc && !self.finalizer && !self.tiering
+    }
+
     /// Creates the only thread of a text without `thread` nodes, which starts in the first
     /// function.
     #[must_use]
@@ -100,6 +111,7 @@ impl ScenarioThread {
             start: FunctionIndex(0),
             by_program: false,
             finalizer: false,
+            tiering: false,
             gc: false,
             exits: false,
         }

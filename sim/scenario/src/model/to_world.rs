@@ -24,7 +24,7 @@ impl Scenario {
         }
         repaired_world(WorldProgram {
             generation,
-            program: self.program.clone(),
+            program: self.program_on(generation).into_owned(),
             methods: self.methods.clone(),
             threads: self.starts(),
             hooks: self.hooks,

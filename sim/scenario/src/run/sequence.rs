@@ -1,16 +1,20 @@
 //! The callbacks of a program on a runtime, in their order, as the profiler of recorded sequences writes them down.
 //!
 //! The recording goes on from the call of `App.Begin` to that of `App.End`, if the program has these. The threads go
-//! on one after another, each until it waits, or for a turn.
+//! on one after another, each until it waits, or for a turn. Native functions with the names of requests are code of the
+//! profiler that the program calls: `RequestReJIT:App.M` requests a ReJIT of that method, `RequestRevert:App.M` ends it, and
+//! `RequestProfilerDetach` detaches the profiler. `App.SeqMark:1` begins the recording, `App.SeqMark:0` ends it, and those
+//! with other numbers are marks in it. Overloads end with `:` and a number, which recordings do not have.
 
 use crate::Scenario;
 use clr_codegen::FunctionIndex;
 use clr_recording::{Sequence, SequenceCallback, SequenceLine, SequenceMode, SequenceWalks};
 use clr_runtime::generation::Generation;
+use clr_runtime::metadata::Module;
 use clr_runtime::profiling::{CallbackKind as Kind, HResult, SnapshotRequest, SuspensionReason};
-use clr_runtime::{OsThreadId, Outcome};
+use clr_runtime::{OsThreadId, Outcome, ProfilerStatus};
 use clr_walker::profiling::{EventMask, FunctionId};
-use clr_world::stubs::Hooks;
+use clr_world::stubs::{Hooks, Stub};
 use clr_world::{
     Build, BuildError, CallbackArguments, Collection, ExceptionClass, HookKind, StepEvent, Waiting,
     World, WorldError,
@@ -65,7 +69,8 @@ impl Scenario {
             return Err(SequenceRunError::NoProgram);
         }
         let hooks = if recorded.asks_for("elt") { Hooks::Slow } else { Hooks::None };
-        let build = Build::with_hooks(&self.program, &self.methods, generation, hooks)?;
+        let build =
+            Build::with_hooks(&self.program_on(generation), &self.methods, generation, hooks)?;
         let build = build.with_modules(&self.modules);
         let mut world = build.world(&self.starts())?;
         world.end_by(self.process_end());
@@ -73,13 +78,22 @@ impl Scenario {
             process.event_mask = EventMask(recorded.event_mask());
         });
         let [begin, end] = [BEGIN, END].map(|name| self.function(name));
-        world.report_entries(begin.into_iter().chain(end));
+        let requests = self.requests();
+        let mark = |number| {
+            let is_it =
+                |(_, request): &&(FunctionIndex, Request)| *request == Request::Mark(number);
+            requests.iter().find(is_it).map(|(function, _)| *function)
+        };
+        let (begin, end) = (mark(1).or(begin), mark(0).or(end));
+        let requested = requests.iter().map(|(function, _)| *function);
+        world.report_entries(begin.into_iter().chain(end).chain(requested));
         let mut profiler = Recorder {
             recorded,
             is_on: begin.is_none(),
             threads: vec![OsThreadId(1)],
             names: self.threads.iter().map(|thread| thread.name.clone()).collect(),
             lines: Vec::new(),
+            requests,
         };
         // The finalizer's thread is the second one that is created.
         if recorded.asks_for("threads") {
@@ -100,6 +114,32 @@ struct Recorder<'r> {
     /// The names of the program's threads.
     names: Vec<String>,
     lines: Vec<SequenceLine>,
+    /// The functions by which the program makes the profiler request something.
+    requests: Vec<(FunctionIndex, Request)>,
+}
+
+/// What a profiler requests of the runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Request {
+    Mark(u32),
+    ReJit(FunctionIndex),
+    Revert,
+    Detach,
+}
+
+impl Scenario {
+    /// Returns the functions of unmanaged code that have the names of requests.
+    fn requests(&self) -> Vec<(FunctionIndex, Request)> {
+        let request = |name: &str| match name.split_once(':') {
+            Some(("RequestReJIT", method)) => self.function(method).map(Request::ReJit),
+            Some(("RequestRevert", _)) => Some(Request::Revert),
+            Some(("App.SeqMark", number)) => number.parse().ok().map(Request::Mark),
+            None if name == "RequestProfilerDetach" => Some(Request::Detach),
+            _ => None,
+        };
+        let functions = self.program.functions.iter().zip((0..).map(FunctionIndex));
+        functions.filter_map(|(function, id)| Some((id, request(&function.name)?))).collect()
+    }
 }
 
 impl Recorder<'_> {
@@ -131,12 +171,14 @@ impl Recorder<'_> {
                             }
                         }
                         StepEvent::Entered(function) => {
+                            self.enter(world, function);
                             self.is_on =
                                 Some(function) == begin || self.is_on && Some(function) != end;
                         }
                         StepEvent::Ended => ended += 1,
                         StepEvent::Stepped | StepEvent::Hook | StepEvent::Waits => {}
                     }
+                    self.detach_if_asked(world);
                     if world.is_unhandled(thread) || world.has_exited() {
                         return Ok(());
                     }
@@ -152,6 +194,51 @@ impl Recorder<'_> {
                 return Err(SequenceRunError::Stuck { steps });
             }
         }
+    }
+
+    /// Makes the request of the function that the program calls, if it stands for one.
+    fn enter(&mut self, world: &mut World<'_>, function: FunctionIndex) {
+        let found = self.requests.iter().find(|(of, _)| *of == function);
+        let Some((_, request)) = found else { return };
+        let name = match *request {
+            Request::Mark(0 | 1) => return,
+            Request::Mark(number) => {
+                self.lines.push(SequenceLine::Request(number.to_string()));
+                return;
+            }
+            Request::ReJit(method) => {
+                world.request_rejit(method);
+                "RequestReJIT"
+            }
+            // The next call executes the code from before: nothing is compiled.
+            Request::Revert => "RequestRevert",
+            Request::Detach => {
+                let detaching = ProfilerStatus::Detaching;
+                world.shared().change_process(|process| process.profiler = detaching);
+                "RequestProfilerDetach"
+            }
+        };
+        self.lines.push(SequenceLine::Request(format!("{name} S_OK")));
+    }
+
+    /// Detaches a profiler that has asked for it once no thread is in a callback: a thread of the runtime does so, of which the
+    /// recording says nothing.
+    fn detach_if_asked(&mut self, world: &World<'_>) {
+        let process = world.shared().process.get();
+        let is_in_callback = |thread| world.callback(thread).is_some();
+        let is_busy = (0..world.thread_count()).any(is_in_callback);
+        if process.profiler != ProfilerStatus::Detaching || is_busy {
+            return;
+        }
+        world.shared().change_process(|process| process.profiler = ProfilerStatus::None);
+        self.lines.push(SequenceLine::Callback(SequenceCallback {
+            thread: None,
+            mode: None,
+            name: "ProfilerDetachSucceeded".to_owned(),
+            repeats: false,
+            arguments: String::new(),
+            walk: None,
+        }));
     }
 
     /// Returns the number of a thread.
@@ -222,7 +309,7 @@ const fn hook_name(hook: HookKind) -> &'static str {
 
 fn function_name(world: &World<'_>, function: FunctionId) -> String {
     let method = world.as_synced().code.method(function);
-    method.map_or_else(|| "0".to_owned(), |(_, method)| method.name.clone())
+    method.map_or_else(|| "0".to_owned(), |(_, method)| recorded_name(&method.name).to_owned())
 }
 
 /// Returns the name of a method's class.
@@ -232,6 +319,23 @@ fn class_name(world: &World<'_>, function: FunctionId) -> String {
     let class = name.strip_suffix("..ctor").or(name.strip_suffix("..cctor"));
     let class = class.or_else(|| name.rsplit_once('.').map(|(class, _)| class));
     class.unwrap_or(&name).to_owned()
+}
+
+/// Returns the module of a method, which is the manifest module of its assembly.
+fn module_of<'w>(world: &'w World<'_>, function: FunctionId) -> Option<&'w Module> {
+    let runtime = world.as_synced();
+    let (_, method) = runtime.code.method(function)?;
+    runtime.metadata.module(method.module)
+}
+
+/// Returns the file name of a method's module.
+fn module_name<'w>(world: &'w World<'_>, function: FunctionId) -> &'w str {
+    module_of(world, function).map_or("", Module::name)
+}
+
+/// Returns the simple name of a method's assembly.
+fn assembly_name<'w>(world: &'w World<'_>, function: FunctionId) -> &'w str {
+    module_of(world, function).map_or("", |module| &module.assembly_name)
 }
 
 fn exception_name(world: &World<'_>, class: ExceptionClass) -> String {
@@ -257,8 +361,26 @@ fn words(world: &World<'_>, kind: Kind, arguments: &CallbackArguments, number: u
         | Kind::ExceptionUnwindFunctionEnter
         | Kind::ExceptionUnwindFinallyEnter
         | Kind::FunctionUnloadStarted => function(),
-        Kind::ObjectAllocated if arguments.class == ExceptionClass::Unknown => "?type".to_owned(),
-        Kind::ExceptionThrown | Kind::ObjectAllocated => exception_name(world, arguments.class),
+        Kind::HandleCreated if arguments.object == 0 => "NULL".to_owned(),
+        Kind::ObjectAllocated | Kind::HandleCreated
+            if arguments.class == ExceptionClass::Unknown =>
+        {
+            "?type".to_owned()
+        }
+        Kind::ExceptionThrown | Kind::ObjectAllocated | Kind::HandleCreated => {
+            exception_name(world, arguments.class)
+        }
+        Kind::GetReJITParameters | Kind::ModuleUnloadStarted => {
+            module_name(world, arguments.function).to_owned()
+        }
+        Kind::ModuleLoadFinished => format!("{} S_OK", module_name(world, arguments.function)),
+        Kind::ModuleAttachedToAssembly => format!(
+            "{} {}",
+            module_name(world, arguments.function),
+            assembly_name(world, arguments.function)
+        ),
+        Kind::AssemblyLoadFinished => format!("{} S_OK", assembly_name(world, arguments.function)),
+        Kind::AssemblyUnloadStarted => assembly_name(world, arguments.function).to_owned(),
         Kind::ExceptionCatcherEnter => {
             format!("{} {}", function(), exception_name(world, arguments.class))
         }
@@ -306,6 +428,14 @@ fn words(world: &World<'_>, kind: Kind, arguments: &CallbackArguments, number: u
     }
 }
 
+/// Returns the name that a recording has for a method: without the number that tells overloads apart, and that of the P/Invoke
+/// for the code of one.
+fn recorded_name(name: &str) -> &str {
+    let name = name.strip_prefix(Stub::PInvokeMethod.prefix()).unwrap_or(name);
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    name.rsplit_once(':').filter(|(_, number)| is_number(number)).map_or(name, |(name, _)| name)
+}
+
 /// Walks the thread's own stack as the profiler does, and returns the result with the names of the frames.
 fn walk(world: &World<'_>, os: OsThreadId) -> String {
     let runtime = world.as_synced();
@@ -315,7 +445,7 @@ fn walk(world: &World<'_>, os: OsThreadId) -> String {
         Some(&mut |frame| {
             frames.push(' ');
             match frame.function.and_then(|function| runtime.code.method(function)) {
-                Some((_, method)) => frames.push_str(&method.name),
+                Some((_, method)) => frames.push_str(recorded_name(&method.name)),
                 None => frames.push('-'),
             }
             HResult::OK

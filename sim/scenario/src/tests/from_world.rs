@@ -25,9 +25,10 @@ fn modelled(scenario: &Scenario, at: &mut ThreadAtStop<'_, '_>) -> Option<Expect
         SnapshotCaller::ManagedWalker => CallerKind::Managed,
         SnapshotCaller::Thread(other) if other as usize == thread => CallerKind::Target,
         SnapshotCaller::Thread(other) => match scenario.starts()[other as usize] {
-            ThreadStart::Managed(_) | ThreadStart::ByProgram(_) | ThreadStart::Finalizer => {
-                CallerKind::Managed
-            }
+            ThreadStart::Managed(_)
+            | ThreadStart::ByProgram(_)
+            | ThreadStart::Finalizer
+            | ThreadStart::Tiering => CallerKind::Managed,
             ThreadStart::Native(_) | ThreadStart::ServerGc => CallerKind::Native,
         },
     };

@@ -124,7 +124,7 @@ keywords! {
     MethodKind {
         Ordinary "ordinary", IlStub "il-stub", Dynamic "dynamic",
         ExceptionHandling "exception-handling", UnmanagedCallersOnly "unmanaged-callers-only",
-        EntryPoint "entry-point",
+        EntryPoint "entry-point", ClassLibrary "class-library",
     }
     CodeKind { Jit "jit", ReadyToRun "ready-to-run", Native "native" }
     EntryForm {

@@ -168,6 +168,11 @@ pub enum ProblemKind {
     /// An export that no call can reach through the transition of a P/Invoke.
     #[error("an export belongs to a function of unmanaged code in which no thread starts")]
     ExportPlace,
+    /// A function that some generations lack, and that cannot be part of its callers.
+    #[error(
+        "a function with `on` is managed, and leaves its body only at the end: elsewhere its callers contain it"
+    )]
+    InlinedExit,
     /// A `catch` without a `try`.
     #[error("`catch` must directly follow a `try`")]
     CatchWithoutTry,
@@ -388,6 +393,7 @@ impl ProblemKind {
             Self::MissingNode { missing, .. } => format!("expected `{missing} …` in its block"),
             Self::Without(part, other) => format!("add `{other}`, or remove `{part}`"),
             Self::ExtraBlock(_) => "expected the end of the line".to_owned(),
+            Self::InlinedExit => "remove `on`, or what leaves the function".to_owned(),
             Self::CatchWithoutTry => "expected `try { … }` before it".to_owned(),
             Self::ClauseWithoutGuarded(_) => "expected `guarded { … }` before it".to_owned(),
             Self::FilterWithoutCatch => "expected `on-catch { … }` after it".to_owned(),

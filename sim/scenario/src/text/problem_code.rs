@@ -44,6 +44,7 @@ codes! {
     "thread-name": ThreadName,
     "thread-start": ThreadStart,
     "export-place": ExportPlace,
+    "inlined-exit": InlinedExit,
     "catch-without-try": CatchWithoutTry,
     "clause-without-guarded": ClauseWithoutGuarded,
     "filter-without-catch": FilterWithoutCatch,

@@ -174,6 +174,8 @@ impl Scenario {
         }
         let methods = self.methods.iter();
         self.methods = methods.filter_map(|(id, kind)| Some((number(*id)?, *kind))).collect();
+        let only_on = self.only_on.iter();
+        self.only_on = only_on.filter_map(|(id, on)| Some((number(*id)?, *on))).collect();
         let exports = core::mem::take(&mut self.exports).into_iter();
         self.exports = exports.filter_map(|(id, export)| Some((number(id)?, export))).collect();
         Some(())

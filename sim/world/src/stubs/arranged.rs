@@ -14,23 +14,24 @@ use clr_runtime::generation::StartPath;
 use clr_runtime::thread::offset;
 use clr_unwind::Gpr;
 
-/// Returns true if a program has a statement of these kinds.
-pub(super) fn has(source: &Program, wanted: &[Kind]) -> bool {
+/// Returns true if a program has a call of the runtime that meets a condition.
+pub(super) fn calls(source: &Program, wanted: &impl Fn(&RuntimeCall) -> bool) -> bool {
     let is_it = |statement: &Statement| match statement {
-        Statement::Runtime(RuntimeCall { kind, .. }) => wanted.contains(kind),
+        Statement::Runtime(call) => wanted(call),
         _ => false,
     };
     let in_body = |statement: &Statement| statement.contains(&is_it);
     source.functions.iter().any(|function| function.body.iter().any(in_body))
 }
 
-/// Returns true if a program names the class of an object.
-pub(super) fn names_objects(source: &Program) -> bool {
-    let is_it = |statement: &Statement| {
-        matches!(statement, Statement::Runtime(RuntimeCall { kind: Kind::New, target: Some(_) }))
-    };
-    let in_body = |statement: &Statement| statement.contains(&is_it);
-    source.functions.iter().any(|function| function.body.iter().any(in_body))
+/// Returns true if a program has a statement of these kinds.
+pub(super) fn has(source: &Program, wanted: &[Kind]) -> bool {
+    calls(source, &|call| wanted.contains(&call.kind))
+}
+
+/// Returns true if a program has a statement of these kinds that names a function.
+pub(super) fn names(source: &Program, wanted: &[Kind]) -> bool {
+    calls(source, &|call| call.target.is_some() && wanted.contains(&call.kind))
 }
 
 /// Returns the helpers that worlds continue with because a program arranges something.
@@ -42,6 +43,9 @@ pub(super) fn roots(source: &Program, path: StartPath) -> Vec<Shared> {
     }
     if has(&[Kind::HandleFirstChance]) {
         roots.push(Shared::CallHandler);
+    }
+    if has(&[Kind::TierUp]) {
+        roots.push(Shared::TieringThread);
     }
     if has(&[Kind::HandleProcessExit, Kind::NewFinalizable]) {
         roots.extend([Shared::FinalizerThread, Shared::RunFinalizers, Shared::OnProcessExit]);
@@ -64,6 +68,7 @@ impl Plan {
         let helper = match kind {
             Kind::StartThread => Shared::StartThread,
             Kind::CallOnce => Shared::CallOnce,
+            Kind::TierUp => Shared::TierUp,
             Kind::HandleFirstChance => Shared::HandleFirstChance,
             Kind::HandleProcessExit => Shared::HandleProcessExit,
             Kind::NewFinalizable => Shared::MakeFinalizable,
@@ -119,7 +124,9 @@ impl Plan {
             set(Word::Register(Gpr::Rbx), Value::Register(Gpr::Rax)),
         ];
         let worker = call(self.helper(Shared::CallDescrWorker));
-        if self.generation.hides_exception_handling() {
+        if Shared::FirstChanceEntry.exists_in(self.generation) {
+            body.push(call(self.helper(Shared::FirstChanceEntry)));
+        } else if self.generation.hides_exception_handling() {
             body.extend(self.frames.disable_preemptive_gc());
             body.extend([worker, enable_preemptive_gc()]);
         } else {
@@ -170,6 +177,7 @@ impl Plan {
                 ]
             }
             Shared::DispatchInfoThrow => self.throw(ExceptionClass::Last),
+            Shared::OnFirstChance => super::transitions::calling_named(),
             Shared::StartCallback => vec![asking_for_handler(target)],
             _ => target,
         };

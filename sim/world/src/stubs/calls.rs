@@ -1,13 +1,27 @@
 //! The runtime's code in place of the statements of a program that go through the runtime.
 
 use super::frames::call;
-use super::{Plan, Shared, Stub};
+use super::{Caller, Plan, Shared, Stub};
 use crate::ExceptionClass;
 use clr_codegen::{RuntimeCall, RuntimeCallKind, Statement};
 
+/// Returns true if a method with such a statement has the InlinedCallFrame of the call.
+pub(super) const fn is_inline(kind: RuntimeCallKind, is_library: bool) -> bool {
+    match kind {
+        RuntimeCallKind::PInvoke | RuntimeCallKind::PInvokeByHelper => true,
+        RuntimeCallKind::LoadAssembly
+        | RuntimeCallKind::LoadClass
+        | RuntimeCallKind::UnloadAssembly
+        | RuntimeCallKind::UnloadDynamicMethod
+        | RuntimeCallKind::ReflectionCall => is_library,
+        _ => false,
+    }
+}
+
 impl Plan {
     /// Returns the code of a statement.
-    pub(super) fn runtime_call(&self, source: RuntimeCall, frame_at: u32) -> Vec<Statement> {
+    pub(super) fn runtime_call(&self, source: RuntimeCall, caller: Caller) -> Vec<Statement> {
+        let frame_at = caller.frame_at;
         let target = source.target.unwrap_or_default();
         let of_helper = |shared| vec![call(self.helper(shared))];
         if let Some(stub) = Stub::of(source.kind, self.generation) {
@@ -35,14 +49,13 @@ impl Plan {
                 self.call_by_helper(frame_at, call(self.place(target)))
             }
             RuntimeCallKind::ComCallGeneric => self.com_call_generic(target),
-            RuntimeCallKind::ReflectionCall => {
-                self.call_through(Shared::Invoke, Shared::InvokeMethod, target)
-            }
+            RuntimeCallKind::ReflectionCall => self.call_by_reflection(caller, target),
             RuntimeCallKind::ClassConstructor => {
                 self.call_through(Shared::StaticBase, Shared::ClassInit, target)
             }
             RuntimeCallKind::ReflectionCallAgain => self.call_by_reflection_again(target),
             RuntimeCallKind::StartThread
+            | RuntimeCallKind::TierUp
             | RuntimeCallKind::CallOnce
             | RuntimeCallKind::HandleFirstChance
             | RuntimeCallKind::HandleProcessExit
@@ -60,17 +73,30 @@ impl Plan {
             }
             RuntimeCallKind::Sleep => vec![self.call_library(Shared::Sleep, Shared::ThreadSleep)],
             RuntimeCallKind::NameThread => self.name_thread(source.target),
-            RuntimeCallKind::LoadAssembly => of_helper(Shared::LoadAssembly),
+            RuntimeCallKind::LoadAssembly => {
+                let (method, helper) = (Shared::LoadAssembly, Shared::AssemblyNativeLoad);
+                self.loading(source.target, self.call_qcall(caller, method, helper))
+            }
+            RuntimeCallKind::LoadClass => {
+                let (method, helper) = (Shared::GetTypeCore, Shared::LoadType);
+                self.loading(source.target, self.call_qcall(caller, method, helper))
+            }
+            RuntimeCallKind::ReplaceOnStack => of_helper(Shared::Patchpoint),
             RuntimeCallKind::UnloadAssembly => {
-                self.unloading(source.target, Shared::DestroyAllocator)
+                let (method, helper) = (Shared::DestroyAllocator, Shared::LoaderAllocatorDestroy);
+                self.unloading(source.target, self.call_qcall(caller, method, helper))
             }
             RuntimeCallKind::UnloadDynamicMethod => {
-                let (by_qcall, directly) = (Shared::DestroyMethod, Shared::RuntimeMethodDestroy);
-                self.unloading(source.target, self.qcall_or(by_qcall, directly))
+                let (method, helper) = (Shared::DestroyMethod, Shared::RuntimeMethodDestroy);
+                let call = if method.exists_in(self.generation) {
+                    self.call_qcall(caller, method, helper)
+                } else {
+                    of_helper(helper)
+                };
+                self.unloading(source.target, call)
             }
-            RuntimeCallKind::CreateHandle => {
-                of_helper(self.qcall_or(Shared::CreateHandle, Shared::HandleAlloc))
-            }
+            RuntimeCallKind::CreateHandle => self.create_handle(false),
+            RuntimeCallKind::CreateEmptyHandle => self.create_handle(true),
             RuntimeCallKind::DestroyHandle => {
                 of_helper(self.qcall_or(Shared::DestroyHandle, Shared::HandleFree))
             }

@@ -7,8 +7,7 @@ use super::frames::{
 use super::{Plan, RETURN, Service, Shared, method_id, native, saving};
 use crate::ExceptionClass;
 use clr_codegen::{
-    CodeKind, EntryForm, Function, FunctionIndex, FunctionShape, Primitive, RuntimeCall,
-    RuntimeCallKind, Statement, Value, Word,
+    CodeKind, EntryForm, Function, FunctionIndex, FunctionShape, Primitive, Statement, Value, Word,
 };
 use clr_runtime::FrameKind;
 use clr_runtime::frame::layout::{self, FrameConvention};
@@ -22,33 +21,6 @@ const WITH_CONTEXT: u32 = 0x600;
 const BEHIND_COOKIE: u32 = 0x10;
 /// `FRAME_ATTR_EXCEPTION`.
 const ATTRIBUTE_EXCEPTION: u32 = 1;
-
-/// Returns true if a statement throws.
-pub(super) const fn throws(statement: &Statement) -> bool {
-    let Statement::Runtime(RuntimeCall { kind, .. }) = statement else { return false };
-    kind.throws()
-        || matches!(kind, RuntimeCallKind::ReflectionCallAgain | RuntimeCallKind::StartThread)
-}
-
-/// Returns true if a statement names the exception that it throws, by its class or as the last one.
-pub(super) const fn names_class(statement: &Statement) -> bool {
-    use RuntimeCallKind::{
-        DivideByZero, FailCast, FailRangeCheck, Raise, RaiseAgain, ReflectionCallAgain, StartThread,
-    };
-    let Statement::Runtime(call) = statement else { return false };
-    matches!(
-        call,
-        RuntimeCall {
-            kind: RaiseAgain
-                | ReflectionCallAgain
-                | StartThread
-                | DivideByZero
-                | FailCast
-                | FailRangeCheck,
-            ..
-        } | RuntimeCall { kind: Raise, target: Some(_) }
-    )
-}
 
 /// Repeats a body forever: a statement in the body leaves the loop.
 fn forever(mut body: Vec<Statement>) -> Statement {

@@ -1,7 +1,7 @@
 //! JIT helpers, FCalls and QCalls.
 
 use super::frames::{Frames, call, enable_preemptive_gc, reserve_frame, service, set, with_frame};
-use super::{Plan, RETURN, Service, Shared, leaf, native, saving};
+use super::{Caller, Plan, RETURN, Service, Shared, Stub, leaf, native, saving};
 use clr_codegen::{
     CodeKind, Function, FunctionIndex, FunctionShape, Primitive, Statement, Value, Word,
 };
@@ -10,6 +10,9 @@ use clr_unwind::Gpr;
 
 /// The register of a helper's extra argument: code to call, or a flag that a GC is needed.
 pub(super) const ARGUMENT: Gpr = Gpr::R9;
+
+/// The argument with which a handle of no object is created. It is no id of a method.
+pub(crate) const EMPTY_HANDLE: u64 = 0x6C1_0000;
 
 impl Plan {
     /// Creates unmanaged code with a HelperMethodFrame around its body.
@@ -124,20 +127,51 @@ impl Plan {
     pub(super) fn qcall(&self, shared: Shared, callee: Shared) -> Function {
         let mut shape = FunctionShape::default();
         let at = reserve_frame(&mut shape, self.frames.convention());
-        let call = call(self.helper(callee));
-        let body = if self.generation.is_core() {
-            self.call_by_helper(at, call)
-        } else {
-            self.frames.inlined_call(at, 0, call)
-        };
+        let body = self.own_qcall(at, callee);
         let name = shared.name().to_owned();
         Function { name, kind: CodeKind::ReadyToRun, shape, body, end: Some(RETURN) }
+    }
+
+    /// Calls the unmanaged side of a QCall from a method: through the method of the class library that has the QCall, or
+    /// directly from a method that is of the class library itself.
+    pub(super) fn call_qcall(&self, by: Caller, method: Shared, helper: Shared) -> Vec<Statement> {
+        if by.is_library {
+            self.own_qcall(by.frame_at, helper)
+        } else {
+            vec![call(self.helper(method))]
+        }
+    }
+
+    /// Calls the unmanaged side of a QCall directly: the transition is part of the method.
+    pub(super) fn own_qcall(&self, frame_at: u32, helper: Shared) -> Vec<Statement> {
+        let call = call(self.helper(helper));
+        if self.generation.is_core() {
+            self.call_by_helper(frame_at, call)
+        } else {
+            self.frames.inlined_call(frame_at, 0, call)
+        }
+    }
+
+    /// Creates a handle, of no object if the program says so.
+    pub(super) fn create_handle(&self, is_empty: bool) -> Vec<Statement> {
+        let argument = Value::Number(if is_empty { EMPTY_HANDLE } else { 0 });
+        let argument =
+            self.creates_empty_handles.then_some(set(Word::Register(ARGUMENT), argument));
+        let helper = self.qcall_or(Shared::CreateHandle, Shared::HandleAlloc);
+        argument.into_iter().chain([call(self.helper(helper))]).collect()
     }
 
     /// Calls such a helper from a method: an FCall directly, a QCall through its method.
     pub(super) fn call_library(&self, method: Shared, helper: Shared) -> Statement {
         let has_method = method.exists_in(self.generation);
         call(self.helper(if has_method { method } else { helper }))
+    }
+
+    /// Names a method for a helper that calls it: by its precode, if the program has one.
+    pub(super) fn callee(&self, target: FunctionIndex) -> Statement {
+        let precode = self.stubs.get(&(target, Stub::Precode)).copied();
+        let callee = precode.unwrap_or_else(|| self.place(target));
+        set(Word::Register(ARGUMENT), Value::Function(callee))
     }
 
     /// Calls, in the same way, a helper that calls a function.
@@ -147,8 +181,7 @@ impl Plan {
         helper: Shared,
         target: FunctionIndex,
     ) -> Vec<Statement> {
-        let argument = set(Word::Register(ARGUMENT), Value::Function(self.place(target)));
-        vec![argument, self.call_library(method, helper)]
+        vec![self.callee(target), self.call_library(method, helper)]
     }
 }
 

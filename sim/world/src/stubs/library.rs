@@ -11,6 +11,15 @@ impl Plan {
         Some(match shared {
             Shared::RunMain => self.run_main(),
             Shared::CallEntryPoint => self.call_entry_point(),
+            Shared::ClassInit if Shared::CallClassConstructor.exists_in(self.generation) => {
+                self.class_init()
+            }
+            Shared::CallClassConstructor => self.call_class_constructor(),
+            Shared::FirstChanceEntry => {
+                self.entry(shared, vec![call(self.helper(Shared::OnFirstChance))])
+            }
+            Shared::TellTransition => self.qcall(shared, Shared::BeginTransition),
+            Shared::TellReturn => self.qcall(shared, Shared::EndTransition),
             Shared::StaticBase => Self::forwarding(shared, call(self.helper(Shared::InitClass))),
             Shared::InvokeMethodInfo | Shared::InvokeMethodBase | Shared::InvokeWithNoArgs => {
                 self.reflection(shared)
@@ -28,6 +37,7 @@ impl Plan {
             | Shared::ThreadStartContext
             | Shared::DispatchInfoThrow
             | Shared::StartCallback
+            | Shared::OnFirstChance
             | Shared::OnProcessExit
             | Shared::RunFinalizers => self.start_of_thread(shared),
             Shared::CheckCast | Shared::CheckCastAny | Shared::ThrowIndexOutOfRange => {

@@ -10,6 +10,7 @@
 mod arranged;
 mod calls;
 mod collected;
+mod compilation;
 mod delegates;
 mod exceptions;
 mod fixups;
@@ -30,8 +31,8 @@ use clr_codegen::{
     CodeKind, Exit, Function, FunctionIndex, FunctionShape, Program, ReturnForm, RuntimeCall,
     RuntimeCallKind, Service, Statement, StubCode, UnwindData,
 };
-pub(crate) use collected::Collected;
 pub(crate) use frames::TRAP_RETURNING_THREADS;
+pub(crate) use helpers::EMPTY_HANDLE;
 pub use hooks::Hooks;
 pub use names::{RuntimeFunction, Shared, Stub};
 
@@ -76,7 +77,10 @@ impl Expanded {
     pub fn find(&self, function: RuntimeFunction) -> Option<FunctionIndex> {
         match function {
             RuntimeFunction::Shared(shared) => self.shared.get(&shared).copied(),
-            RuntimeFunction::Stub(stub, target) => self.stubs.get(&(target, stub)).copied(),
+            RuntimeFunction::Stub(stub, target) => {
+                let found = |stub| self.stubs.get(&(target, stub)).copied();
+                found(stub).or_else(|| found(Stub::PInvokeMethod).filter(|_| stub == Stub::PInvoke))
+            }
         }
     }
 }
@@ -114,11 +118,14 @@ pub fn expand(
     let mut plan = Plan {
         generation,
         hooks,
-        throws: source.functions.iter().any(|function| {
-            function.body.iter().any(|statement| statement.contains(&exceptions::throws))
-        }),
+        throws: arranged::calls(source, &|call| call.kind.may_throw()),
         roots: arranged::roots(source, generation.thread_start_path()),
-        names_objects: arranged::names_objects(source),
+        names_objects: arranged::names(source, &[RuntimeCallKind::New]),
+        names_loads: arranged::names(
+            source,
+            &[RuntimeCallKind::LoadAssembly, RuntimeCallKind::LoadClass],
+        ),
+        creates_empty_handles: arranged::has(source, &[RuntimeCallKind::CreateEmptyHandle]),
         says_collections: arranged::has(
             source,
             &[
@@ -127,15 +134,18 @@ pub fn expand(
                 RuntimeCallKind::Compact,
             ],
         ),
-        names_exceptions: source.functions.iter().any(|function| {
-            function.body.iter().any(|statement| statement.contains(&exceptions::names_class))
-        }),
+        names_exceptions: arranged::calls(source, &|call| call.names_exception()),
         frames: Frames::of(generation),
+        library: methods
+            .iter()
+            .filter(|(_, kind)| **kind == MethodKind::ClassLibrary)
+            .map(|(function, _)| *function)
+            .collect(),
         entry_point: methods
             .iter()
             .find(|(_, kind)| **kind == MethodKind::EntryPoint)
             .map(|(function, _)| *function)
-            .filter(|_| generation.calls_entry_point_by_managed_code()),
+            .filter(|_| generation.has_managed_entry_points()),
         placed: Vec::new(),
         stubs: BTreeMap::new(),
         shared: BTreeMap::new(),
@@ -194,6 +204,15 @@ fn wants(body: &[Statement], generation: Generation, wanted: &mut BTreeSet<(Func
     }
 }
 
+/// The method that a statement is in.
+#[derive(Clone, Copy)]
+struct Caller {
+    /// Offset of its InlinedCallFrame in the locals, if it has one.
+    frame_at: u32,
+    /// It belongs to the class library.
+    is_library: bool,
+}
+
 /// The placement of all functions.
 #[expect(clippy::struct_excessive_bools, reason = "they are independent")]
 struct Plan {
@@ -205,11 +224,17 @@ struct Plan {
     roots: Vec<Shared>,
     /// The source names the classes of objects.
     names_objects: bool,
+    /// The source names the assemblies or classes that it loads.
+    names_loads: bool,
+    /// The source creates handles of no object.
+    creates_empty_handles: bool,
     /// The source asks for other GCs than full ones.
     says_collections: bool,
     /// Something in the source names the class of an exception.
     names_exceptions: bool,
     frames: Frames,
+    /// The methods of the source that belong to the class library.
+    library: BTreeSet<FunctionIndex>,
     entry_point: Option<FunctionIndex>,
     placed: Vec<FunctionIndex>,
     stubs: BTreeMap<(FunctionIndex, Stub), FunctionIndex>,
@@ -239,9 +264,15 @@ impl Plan {
             functions.extend(stubs.map(|((_, stub), _)| self.stub(*stub, id, function)));
             let identity = match (function.kind, methods.get(&id)) {
                 (CodeKind::Native, _) => Identity::Native,
-                (_, None | Some(MethodKind::UnmanagedCallersOnly | MethodKind::EntryPoint)) => {
-                    Identity::Method(MethodKind::Ordinary)
-                }
+                (
+                    _,
+                    None
+                    | Some(
+                        MethodKind::UnmanagedCallersOnly
+                        | MethodKind::EntryPoint
+                        | MethodKind::ClassLibrary,
+                    ),
+                ) => Identity::Method(MethodKind::Ordinary),
                 (_, Some(kind)) => Identity::Method(*kind),
             };
             functions.push((self.function(function, id, identity), identity));
@@ -295,6 +326,10 @@ impl Plan {
             |(kind, jumps_to)| (self.thunk(stub, id, target, jumps_to), Identity::Stub(kind));
         let jump = |code, kind| (self.stub_to(stub, code, id, target), Identity::Stub(kind));
         match stub {
+            Stub::PInvokeMethod => {
+                let method = Identity::Method(MethodKind::Ordinary);
+                (self.p_invoke_stub(stub, id, target), method)
+            }
             Stub::PInvoke | Stub::ComCall => (self.p_invoke_stub(stub, id, target), il_stub),
             Stub::ReversePInvoke => (self.reverse_p_invoke_stub(id, target), il_stub),
             Stub::ComMethod => (self.com_method_stub(id, target), il_stub),
@@ -318,14 +353,10 @@ impl Plan {
     /// Returns a function of the source with the runtime's code in place of statements.
     fn function(&self, source: &Function, id: FunctionIndex, identity: Identity) -> Function {
         let mut function = source.clone();
-        let calls_inline = |statement: &Statement| {
-            matches!(
-                statement,
-                Statement::Runtime(RuntimeCall {
-                    kind: RuntimeCallKind::PInvoke | RuntimeCallKind::PInvokeByHelper,
-                    ..
-                })
-            )
+        let is_library = self.library.contains(&id);
+        let calls_inline = |statement: &Statement| match statement {
+            Statement::Runtime(RuntimeCall { kind, .. }) => calls::is_inline(*kind, is_library),
+            _ => false,
         };
         let has_frame = source.body.iter().any(|statement| statement.contains(&calls_inline));
         let frame_at = if has_frame {
@@ -333,7 +364,7 @@ impl Plan {
         } else {
             0
         };
-        function.body = self.body(&source.body, frame_at);
+        function.body = self.body(&source.body, Caller { frame_at, is_library });
         if let Some(Exit::TailCall(_, callee)) = &mut function.end {
             *callee = self.place(*callee);
         }
@@ -349,13 +380,13 @@ impl Plan {
         function
     }
 
-    fn body(&self, source: &[Statement], frame_at: u32) -> Vec<Statement> {
-        source.iter().flat_map(|statement| self.statement(statement, frame_at)).collect()
+    fn body(&self, source: &[Statement], caller: Caller) -> Vec<Statement> {
+        source.iter().flat_map(|statement| self.statement(statement, caller)).collect()
     }
 
-    fn statement(&self, source: &Statement, frame_at: u32) -> Vec<Statement> {
+    fn statement(&self, source: &Statement, caller: Caller) -> Vec<Statement> {
         if let Statement::Runtime(call) = source {
-            return self.runtime_call(*call, frame_at);
+            return self.runtime_call(*call, caller);
         }
         let mut statement = source.clone();
         if let Statement::Call(_, callee)
@@ -366,7 +397,7 @@ impl Plan {
             *callee = self.place(*callee);
         }
         for inner in statement.bodies_mut() {
-            *inner = self.body(inner, frame_at);
+            *inner = self.body(inner, caller);
         }
         vec![statement]
     }
@@ -379,7 +410,8 @@ impl Plan {
                 self.fixup_stub(shared, &fixup)
             };
         }
-        if let Some(function) = self.function_of_library(shared) {
+        let found = self.function_of_library(shared);
+        if let Some(function) = found.or_else(|| self.function_of_compilation(shared)) {
             return function;
         }
         if let Some(service) = helpers::served(shared) {
@@ -392,6 +424,7 @@ impl Plan {
             Shared::NameThread => self.qcall(shared, Shared::InformThreadNameChange),
             Shared::LoadAssembly => self.qcall(shared, Shared::AssemblyNativeLoad),
             Shared::Collect | Shared::CollectStub => self.qcall(shared, Shared::GcInterfaceCollect),
+            Shared::GetTypeCore => self.qcall(shared, Shared::LoadType),
             Shared::DestroyAllocator => self.qcall(shared, Shared::LoaderAllocatorDestroy),
             Shared::DestroyMethod => self.qcall(shared, Shared::RuntimeMethodDestroy),
             Shared::CreateHandle => self.qcall(shared, Shared::HandleAlloc),
@@ -446,7 +479,6 @@ impl Plan {
             Shared::RareDisable => self.rare_disable(),
             Shared::CallDescrWorker => transitions::call_descr_worker(),
             Shared::WriteBarrier => self.write_barrier(),
-            Shared::Jit => Self::jit(),
             Shared::New => self.new_helper(),
             Shared::NewWorker => self.new_worker(),
             Shared::Allocate => self.allocate(),

@@ -38,6 +38,8 @@ shared! {
     CallEntryPoint "System.Environment.CallEntryPoint",
     /// The first function of the finalizer's thread.
     FinalizerThread "FinalizerThread::FinalizerThreadStart",
+    /// The first function of a thread of tiered compilation.
+    TieringThread "TieredCompilationManager::BackgroundWorkerStart",
     /// Calls the handler of the end of the process, where managed code does that.
     OnProcessExit "System.AppContext.OnProcessExit",
     /// Calls finalizers, where managed code does that.
@@ -72,6 +74,8 @@ shared! {
     NameThread "System.Threading.Thread.set_Name",
     /// Loads an assembly.
     LoadAssembly "System.Reflection.Assembly.Load",
+    /// Looks up a class by its name.
+    GetTypeCore "System.Reflection.RuntimeAssembly.GetTypeCore",
     /// Unloads the collectible part of an assembly.
     DestroyAllocator "System.Reflection.LoaderAllocatorScout.Destroy",
     /// Destroys a dynamic method, where that is a QCall.
@@ -106,6 +110,12 @@ shared! {
     FinalizerWait "FinalizerThread::FinalizerThreadWait",
     /// Notes that a method is called.
     CallOnce "Once",
+    /// Queues a method for tiered compilation.
+    TierUp "TieredCompilationManager::AsyncPromoteToTier1",
+    /// Compiles a method again that executes.
+    Patchpoint "JIT_Patchpoint",
+    /// Worker of `JIT_Patchpoint`, where its Frame is a transition Frame.
+    PatchpointWorker "JIT_PatchpointWorkerWorkerWithPolicy",
     /// Registers a handler.
     HandleFirstChance "AppContext::add_FirstChanceException",
     /// Registers a handler.
@@ -114,6 +124,10 @@ shared! {
     MakeFinalizable "GCHeap::RegisterForFinalization",
     /// Calls the handler of first-chance exceptions.
     CallHandler "ExceptionNotifications::DeliverFirstChanceNotification",
+    /// Entry of that call, where managed code calls the handler.
+    FirstChanceEntry "System.AppContext.OnFirstChanceException",
+    /// Calls the handler of first-chance exceptions.
+    OnFirstChance "System.AppContext.OnFirstChanceException:2",
     /// Ends the process.
     Exit "EEPolicy::HandleExitProcess",
     /// Ends the process after a fatal error.
@@ -140,6 +154,12 @@ shared! {
     InvokeMethod "RuntimeMethodHandle::InvokeMethod",
     /// Runs a class constructor.
     ClassInit "JIT_ClassInitDynamicClass",
+    /// Calls a class constructor, where managed code does that.
+    CallClassConstructor "System.Runtime.CompilerServices.InitHelpers.CallClassConstructor",
+    /// Notifies the profiler that unmanaged code is called, where a method of the class library does that.
+    TellTransition "System.StubHelpers.StubHelpers.ProfilerBeginTransitionCallback",
+    /// Notifies the profiler that unmanaged code has returned.
+    TellReturn "System.StubHelpers.StubHelpers.ProfilerEndTransitionCallback",
     /// An FCall that does nothing.
     FCall "ObjectNative::GetClass",
     /// Links the Frame of a P/Invoke in ready-to-run code.
@@ -327,6 +347,8 @@ macro_rules! stubs {
 stubs! {
     /// The IL stub of a P/Invoke.
     PInvoke "IL_STUB_PInvoke:",
+    /// The code of a P/Invoke that belongs to its method.
+    PInvokeMethod "PInvoke:",
     /// The IL stub of a call of a COM method.
     ComCall "IL_STUB_CLRtoCOM:",
     /// The IL stub of a reverse P/Invoke.
@@ -366,6 +388,11 @@ impl Stub {
             RuntimeCallKind::PInvokeSuppressed if generation.has_suppressed_transitions() => None,
             RuntimeCallKind::ComCall if has_com => Some(Self::ComCall),
             RuntimeCallKind::ComCallGeneric if has_com => None,
+            RuntimeCallKind::PInvokeStub | RuntimeCallKind::PInvokeSuppressed
+                if generation.p_invokes_are_methods() =>
+            {
+                Some(Self::PInvokeMethod)
+            }
             RuntimeCallKind::PInvokeStub
             | RuntimeCallKind::PInvokeSuppressed
             | RuntimeCallKind::PInvokeCalli

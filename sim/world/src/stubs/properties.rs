@@ -19,6 +19,7 @@ impl Shared {
             Self::InvokeMethodInfo => !matches!(generation.invoke_path(), InvokePath::Invoker),
             Self::InvokeWithNoArgs => !matches!(generation.invoke_path(), InvokePath::Native),
             Self::NewWorker
+            | Self::PatchpointWorker
             | Self::Sleep
             | Self::MonitorWait
             | Self::Invoke
@@ -49,9 +50,14 @@ impl Shared {
             Self::CheckCastAny => {
                 matches!(generation.check_failures(), CheckFailures::ManagedDeep)
             }
-            Self::RunMain | Self::CallEntryPoint => generation.calls_entry_point_by_managed_code(),
+            Self::RunMain
+            | Self::CallEntryPoint
+            | Self::FirstChanceEntry
+            | Self::OnFirstChance
+            | Self::CallClassConstructor => generation.has_managed_entry_points(),
+            Self::TellTransition | Self::TellReturn => generation.p_invokes_are_methods(),
             Self::OnProcessExit => generation.handles_exit_in_class_library(),
-            Self::RunFinalizers => generation.family().is_core_since(9),
+            Self::RunFinalizers => generation.runs_finalizers_in_class_library(),
             Self::DispatchTailCalls => generation.has_tail_call_dispatcher(),
             Self::RareDisable | Self::ConditionWait => generation.is_unix(),
             Self::GenericComPlusCallStub
@@ -132,6 +138,7 @@ impl Shared {
                 | Self::DispatchInfoThrow
                 | Self::NameThread
                 | Self::LoadAssembly
+                | Self::GetTypeCore
                 | Self::DestroyAllocator
                 | Self::DestroyMethod
                 | Self::CreateHandle
@@ -146,6 +153,11 @@ impl Shared {
                 | Self::InvokeWithNoArgs
                 | Self::DispatchTailCalls
                 | Self::CallEntryPoint
+                | Self::FirstChanceEntry
+                | Self::OnFirstChance
+                | Self::CallClassConstructor
+                | Self::TellTransition
+                | Self::TellReturn
         ) || self.is_exception_handling()
     }
 

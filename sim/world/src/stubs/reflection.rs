@@ -6,7 +6,7 @@
 
 use super::frames::{call, call_computed, set};
 use super::helpers::ARGUMENT;
-use super::{Plan, RETURN, Shared, saving};
+use super::{Caller, Plan, RETURN, Shared, saving};
 use crate::ExceptionClass;
 use clr_codegen::{
     CodeKind, EhClause, EhClauseKind, FrameRegister, FrameSet, Function, FunctionIndex,
@@ -15,6 +15,15 @@ use clr_codegen::{
 use clr_unwind::Gpr;
 
 impl Plan {
+    /// Calls a method by reflection.
+    pub(super) fn call_by_reflection(&self, by: Caller, target: FunctionIndex) -> Vec<Statement> {
+        let (method, helper) = (Shared::Invoke, Shared::InvokeMethod);
+        if !by.is_library || !method.exists_in(self.generation) {
+            return self.call_through(method, helper, target);
+        }
+        [self.callee(target)].into_iter().chain(self.own_qcall(by.frame_at, helper)).collect()
+    }
+
     /// Calls a method by reflection again.
     pub(super) fn call_by_reflection_again(&self, target: FunctionIndex) -> Vec<Statement> {
         let argument = set(Word::Register(ARGUMENT), Value::Function(self.place(target)));

@@ -7,10 +7,13 @@ use super::frames::{
 use super::helpers::ARGUMENT;
 use super::hooks::surround;
 use super::{Plan, RETURN, Service, Shared, Stub, method_id, native, saving};
+use crate::ExceptionClass;
 use clr_codegen::{
-    CodeKind, Function, FunctionIndex, FunctionShape, Primitive, Statement, Value, Word,
+    CodeKind, EhClause, EhClauseKind, Function, FunctionIndex, FunctionShape, Primitive, Statement,
+    Value, Word,
 };
 use clr_runtime::FrameKind;
+use clr_runtime::thread::offset;
 use clr_unwind::Gpr;
 
 impl Plan {
@@ -27,17 +30,20 @@ impl Plan {
         // The method of the Frame is the P/Invoke's method, which walks count but do not report.
         let mut body = self.frames.inlined_call_frame(at, method_id(self.place(id)));
         body.push(Frames::link(at));
-        body.extend(self.transition_callback(at, Shared::BeginTransition));
+        body.extend(self.transition_callback(at, Shared::TellTransition, Shared::BeginTransition));
         body.extend(self.frames.call_unmanaged(at, call(self.place(id))));
-        body.extend(self.transition_callback(at, Shared::EndTransition));
+        body.extend(self.transition_callback(at, Shared::TellReturn, Shared::EndTransition));
         body.push(Frames::unlink(at));
         let name = format!("{}{}", stub.prefix(), target.name);
         Function { name, kind: CodeKind::Jit, shape, body, end: Some(RETURN) }
     }
 
-    /// Notifies the profiler of a transition, by an FCall with its own Frame, or by a QCall with
-    /// the stub's Frame.
-    fn transition_callback(&self, at: u32, helper: Shared) -> Vec<Statement> {
+    /// Notifies the profiler of a transition: by an FCall with its own Frame, by a QCall with
+    /// the stub's Frame, or by a method of the class library.
+    fn transition_callback(&self, at: u32, method: Shared, helper: Shared) -> Vec<Statement> {
+        if method.exists_in(self.generation) {
+            return vec![call(self.helper(method))];
+        }
         let report = call(self.helper(helper));
         if self.generation.has_helper_method_frames() {
             return vec![report];
@@ -201,26 +207,67 @@ impl Plan {
 
     /// Creates the method that calls the program's entry point, whose code is in rbx. It has `UnmanagedCallersOnlyAttribute`.
     pub(super) fn call_entry_point(&self) -> Function {
-        let body = vec![set(Word::Register(Gpr::Rax), Value::Register(Gpr::Rbx)), call_computed()];
-        let body = vec![arranged::asking_for_handler(body)];
-        let mut method = arranged::with_frame_register(Shared::CallEntryPoint, body);
+        let body = vec![arranged::asking_for_handler(calling_named())];
+        self.entry(Shared::CallEntryPoint, body)
+    }
+
+    /// Creates a method of the class library with `UnmanagedCallersOnlyAttribute`: the runtime calls it.
+    pub(super) fn entry(&self, shared: Shared, body: Vec<Statement>) -> Function {
+        let mut method = arranged::with_frame_register(shared, body);
         self.switch_mode(&mut method);
         method
     }
+
+    /// Creates the unmanaged side of running a class constructor, which managed code calls: it throws an exception of its own
+    /// if the constructor has thrown.
+    pub(super) fn class_init(&self) -> Function {
+        let failed = offset::CONSTRUCTOR_FAILED as u32;
+        let class = Value::Number(ExceptionClass::TypeInitialization.number());
+        let mut body = vec![
+            set(Word::Register(Gpr::Rbx), Value::Register(ARGUMENT)),
+            set(Word::Thread(failed), Value::Number(0)),
+            call(self.helper(Shared::CallClassConstructor)),
+        ];
+        if self.throws {
+            let throw = vec![
+                set(Word::Thread(offset::LAST_THROWN as u32), class),
+                call(self.helper(Shared::RethrowHelper)),
+            ];
+            // The flag is clear for the class constructor around this one.
+            body.extend([
+                set(Word::Register(Gpr::Rbx), Value::Thread(failed)),
+                set(Word::Thread(failed), Value::Number(0)),
+                set(Word::Register(Gpr::Rax), Value::Register(Gpr::Rbx)),
+                Statement::Primitive(Primitive::When(throw)),
+            ]);
+        }
+        native(Shared::ClassInit, saving(&[Gpr::Rbx], 0x20), body, RETURN)
+    }
+
+    /// Creates the method that calls a class constructor, whose code is in rbx, and notes whether it has thrown.
+    pub(super) fn call_class_constructor(&self) -> Function {
+        let failed = set(Word::Thread(offset::CONSTRUCTOR_FAILED as u32), Value::Number(1));
+        let clause = EhClause { kind: EhClauseKind::Catch, body: vec![failed] };
+        let body = vec![Statement::Guarded(calling_named(), vec![clause])];
+        self.entry(Shared::CallClassConstructor, body)
+    }
+}
+
+/// Returns the statements that call the method in rbx.
+pub(super) fn calling_named() -> Vec<Statement> {
+    vec![set(Word::Register(Gpr::Rax), Value::Register(Gpr::Rbx)), call_computed()]
 }
 
 /// Calls the method in rbx.
 pub(super) fn call_descr_worker() -> Function {
     let shape = saving(&[Gpr::Rbx, Gpr::Rbp], 0x28);
-    let body = vec![set(Word::Register(Gpr::Rax), Value::Register(Gpr::Rbx)), call_computed()];
-    native(Shared::CallDescrWorker, shape, body, RETURN)
+    native(Shared::CallDescrWorker, shape, calling_named(), RETURN)
 }
 
 /// Creates `COMToCLRDispatchHelper`, which calls the stub in rbx.
 pub(super) fn com_to_clr_dispatch_helper() -> Function {
     let shape = saving(&[Gpr::Rbp], 0x28);
-    let body = vec![set(Word::Register(Gpr::Rax), Value::Register(Gpr::Rbx)), call_computed()];
-    native(Shared::ComToClrDispatchHelper, shape, body, RETURN)
+    native(Shared::ComToClrDispatchHelper, shape, calling_named(), RETURN)
 }
 
 /// Makes the thread known to the runtime unless it is known already.

@@ -1,4 +1,4 @@
-//! The runtime's code that frees code, and that compiles new code.
+//! The runtime's code that frees code.
 
 use super::frames::{call, enable_preemptive_gc, service, set};
 use super::helpers::{ARGUMENT, plain};
@@ -18,10 +18,14 @@ impl Plan {
     }
 
     /// Returns the statements of a method that has something unloaded.
-    pub(super) fn unloading(&self, target: Option<FunctionIndex>, by: Shared) -> Vec<Statement> {
+    pub(super) fn unloading(
+        &self,
+        target: Option<FunctionIndex>,
+        by: Vec<Statement>,
+    ) -> Vec<Statement> {
         let method = target.map_or(0, |target| method_id(self.place(target)));
         let argument = set(Word::Register(ARGUMENT), Value::Number(method));
-        vec![argument, call(self.helper(by))]
+        [argument].into_iter().chain(by).collect()
     }
 
     /// Creates a helper that performs a service in cooperative mode: an FCall with a Frame, or the
@@ -47,14 +51,6 @@ impl Plan {
             Statement::Primitive(Primitive::When(free)),
         ];
         native(Shared::LoaderAllocatorDestroy, plain(), body, RETURN)
-    }
-
-    /// Compiles a method. Its code is added to the code manager without the lock of its tables:
-    /// ranges have a lock of their own, which no look-up takes (contract §2.6).
-    pub(super) fn jit() -> Function {
-        let reports = vec![service(Service::Compiled)];
-        let body = vec![service(Service::Compile), Statement::Primitive(Primitive::When(reports))];
-        native(Shared::Jit, plain(), body, RETURN)
     }
 }
 

@@ -118,6 +118,12 @@ fn check(world: &mut World<'_>) -> Result<(), String> {
     let walk = snapshot(world, own, None);
     let missing = truth.len().saturating_sub(walk.1.len());
     same(generation, &walk.1, &truth[missing..]).map_err(|wrong| format!("self: {wrong}"))?;
+    let innermost = truth.first().and_then(|expected| expected.activation.function);
+    if !cooperative && innermost.is_some_and(|innermost| world.is_entry_of_library(innermost)) {
+        // The method has not switched the mode yet, or has switched it back: no Frame describes it.
+        ensure!(missing == 1, "self, at an entry: {missing} frames are missing");
+        return Ok(());
+    }
     if !cooperative {
         complete(&walk, "self, preemptive")?;
     }

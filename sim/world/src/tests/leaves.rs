@@ -1,6 +1,7 @@
 //! Walks from each kind of unmanaged leaf: the table of contract §4.1, row by row.
 
 use super::*;
+use crate::stubs::Stub;
 use Walk::{Full, Lost, Refused};
 
 /// The result of a walk.
@@ -200,7 +201,10 @@ fn name_at<'w>(world: &World<'w>) -> &'w str {
 fn methods(world: &World<'_>) -> String {
     let names = world.activations(0).into_iter().filter_map(|activation| {
         let name = &world.expanded().program.functions[activation.function?.index()].name;
-        (name.starts_with("App.") || name.starts_with("System.")).then(|| format!("{name} "))
+        ["App.", "System.", Stub::PInvokeMethod.prefix()]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+            .then(|| format!("{name} "))
     });
     names.collect::<String>() + "*CallDescrWorkerInternal S_OK"
 }

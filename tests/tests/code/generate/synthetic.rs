@@ -50,7 +50,8 @@ fn every_kind_of_value_is_generated() {
             let kind = match activation.kind {
                 MethodKind::Ordinary
                 | MethodKind::UnmanagedCallersOnly
-                | MethodKind::EntryPoint => 0,
+                | MethodKind::EntryPoint
+                | MethodKind::ClassLibrary => 0,
                 MethodKind::IlStub => 1,
                 MethodKind::Dynamic => 2,
                 MethodKind::ExceptionHandling => 3,

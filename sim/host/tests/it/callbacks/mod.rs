@@ -109,7 +109,11 @@ fn an_exception_that_is_thrown_again_has_the_same_object() {
         assert_eq!(thrown, expected, "{generation}");
         let caught: Vec<_> =
             named(&raised, "ExceptionCatcherEnter").map(|words| words[1]).collect();
-        let expected = [thrown_twice, thrown_twice, wrapped, fault];
+        let mut expected = vec![thrown_twice, thrown_twice, wrapped, fault];
+        // The method of .NET 11 that calls class constructors catches what they throw.
+        if generation.has_managed_entry_points() {
+            expected.insert(2, by_constructor);
+        }
         assert_eq!(caught, expected, "{generation}");
     }
 }

@@ -156,8 +156,9 @@ impl Ready {
         if let Some(stack) = &scenario.stack {
             return Ok(Self::Set(stack.synthetic_thread(generation).build()?.into()));
         }
-        let Scenario { program, methods, hooks, .. } = scenario;
-        Ok(Self::Build(Build::with_hooks(program, methods, generation, *hooks)?.into()))
+        let program = scenario.program_on(generation);
+        let Scenario { methods, hooks, .. } = scenario;
+        Ok(Self::Build(Build::with_hooks(&program, methods, generation, *hooks)?.into()))
     }
 
     /// Calls `look` for each item on the thread of a stop, or of a stack placed by hand, each time

@@ -10,6 +10,7 @@ use clr_codegen::{
     ReturnForm, SaveArea, TailCallForm, UnwindData,
 };
 use clr_runtime::MethodKind;
+use clr_runtime::generation::Generations;
 use clr_unwind::Gpr;
 
 /// Names of the nodes that state the function's end.
@@ -20,6 +21,7 @@ pub(crate) const ENDS: [&str; 3] = ["return", "tail-call", "no-end"];
 struct Described {
     function: Function,
     method: MethodKind,
+    on: Generations,
     export: Option<Export>,
 }
 
@@ -29,6 +31,7 @@ pub(super) fn functions(text: &mut Scenario, c: &mut Codec<'_>) {
         .map(|(function, index)| Described {
             function,
             method: text.methods.remove(&FunctionIndex(index)).unwrap_or_default(),
+            on: text.only_on.remove(&FunctionIndex(index)).unwrap_or(Generations::ALL),
             export: text.exports.remove(&FunctionIndex(index)),
         })
         .collect();
@@ -39,23 +42,26 @@ pub(super) fn functions(text: &mut Scenario, c: &mut Codec<'_>) {
         body: Vec::new(),
         end: Some(Exit::Return(ReturnForm::Ret)),
     };
-    let blank = Described { function, method: MethodKind::default(), export: None };
+    let (method, on) = (MethodKind::default(), Generations::ALL);
+    let blank = Described { function, method, on, export: None };
     c.each("function", &mut all, &blank, described);
-    for (Described { function, method, export }, index) in all.into_iter().zip(0..) {
+    for (Described { function, method, on, export }, index) in all.into_iter().zip(0..) {
         let index = FunctionIndex(index);
         // The default that is written out is the same as none.
         let method = Some(method).filter(|method| *method != MethodKind::default());
         text.methods.extend(method.map(|method| (index, method)));
+        text.only_on.extend((on != Generations::ALL).then_some((index, on)));
         text.exports.extend(export.map(|export| (index, export)));
         text.program.functions.push(function);
     }
 }
 
 fn described(described: &mut Described, c: &mut Codec<'_>) {
-    let Described { function, method, export } = described;
+    let Described { function, method, on, export } = described;
     c.arg(&mut function.name);
     c.with("kind", &mut function.kind);
     c.with("method", method);
+    c.on(on);
     c.block(Level::Function, |c| {
         shape(&mut function.shape, c);
         c.maybe("export", export, &Export::default(), |export, c| {

@@ -90,6 +90,7 @@ fn thread(thread: &mut ScenarioThread, c: &mut Codec<'_>) {
     c.with("start", &mut thread.start);
     c.with("by-program", &mut thread.by_program);
     c.with("finalizer", &mut thread.finalizer);
+    c.with("tiering", &mut thread.tiering);
     c.with("gc", &mut thread.gc);
     c.with("exits", &mut thread.exits);
 }

@@ -102,12 +102,18 @@ pub(super) fn check(scenario: &Scenario, nodes: &[Node<'_>], problems: &mut Prob
             problems.push((span, ProblemKind::ThreadStart));
         }
     }
+    for function in scenario.only_on.keys() {
+        let inlined = scenario.program.functions.get(function.index());
+        if inlined.is_none_or(|inlined| inlined.has_exits() || inlined.kind == CodeKind::Native) {
+            problems.push((places.part(*function, &["body"]), ProblemKind::InlinedExit));
+        }
+    }
     for function in scenario.exports.keys() {
         let kind = scenario.program.functions.get(function.index()).map(|function| function.kind);
         let starts = scenario
             .threads
             .iter()
-            .any(|thread| !thread.gc && !thread.finalizer && thread.start == *function);
+            .any(|thread| thread.starts_in_function() && thread.start == *function);
         if kind != Some(CodeKind::Native) || starts {
             let span = places.part(*function, &["export"]);
             problems.push((span, ProblemKind::ExportPlace));

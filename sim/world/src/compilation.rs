@@ -1,0 +1,206 @@
+//! Compilation of methods, and the loading of their classes.
+//!
+//! A method is compiled by the first call through its precode, again where a profiler has requested a ReJIT, on the
+//! stack where a loop runs long, and by threads of tiered compilation. Observed on 3.1.3, 8.0.34, 9.0.23, 10.0.15 and
+//! 11.0.0.
+
+use super::World;
+use super::arrangement::Awaited;
+use super::step::Step;
+use crate::stubs::{Identity, method_id, method_of};
+use clr_codegen::{CodeKind, FunctionIndex, Service};
+use clr_runtime::profiling::CallbackKind as Kind;
+use clr_runtime::{Lock, MethodKind};
+use clr_unwind::Gpr;
+use clr_walker::profiling::FunctionId;
+use std::collections::{BTreeSet, VecDeque};
+
+/// The compilations that the runtime has made, and those that wait. Methods and classes are named by their ids.
+#[derive(Clone, Debug, Default, Hash)]
+pub(super) struct Compilations {
+    /// Number of looks and changes.
+    pub changes: u64,
+    /// Methods that a first call has compiled.
+    compiled: BTreeSet<u64>,
+    /// Classes that were loaded.
+    loaded: BTreeSet<u64>,
+    /// Methods of which a profiler has requested a ReJIT that was not made yet.
+    requested: BTreeSet<u64>,
+    /// Methods that the threads of tiered compilation have to compile.
+    queued: VecDeque<u64>,
+    /// Number of methods that these threads have taken.
+    taken: u64,
+}
+
+impl World<'_> {
+    /// Requests a ReJIT of a method of the source, as `RequestReJIT` does: its next call compiles it again.
+    pub fn request_rejit(&mut self, function: FunctionIndex) {
+        let Some(placed) = self.expanded.placed.get(function.index()) else { return };
+        self.made.compilations.changes += 1;
+        self.made.compilations.requested.insert(method_id(*placed));
+    }
+
+    /// Returns the method that the current thread names in r10.
+    pub(super) fn method(&self) -> u64 {
+        self.runtime.memory.borrow().cpu().get(Gpr::R10)
+    }
+
+    /// Returns the steps of a service that compiles a method or loads a class.
+    pub(super) fn compile(&mut self, thread: usize, service: Service) -> Vec<Step> {
+        let method = self.method();
+        self.made.compilations.changes += 1;
+        match service {
+            Service::Compile if self.is_serving_tiers(thread) => self.compilation(method),
+            Service::Compile => self.compile_first(method),
+            Service::ReplaceOnStack => self.compile_on_stack(thread),
+            Service::TierUp => {
+                for _ in 0..self.runtime.generation.later_tiers() {
+                    self.made.compilations.queued.push_back(method);
+                }
+                vec![Step::Return(0)]
+            }
+            Service::ServeTiers => vec![Step::AwaitProgram(Awaited::Tiers), Step::TakeTier],
+            Service::LoadClass => {
+                let mut steps = self.class_load(method);
+                steps.push(Step::Return(0));
+                steps
+            }
+            Service::Compiled => {
+                let has_metadata = self.has_metadata(method_of(method));
+                vec![Step::Callback(finished(has_metadata)), Step::Return(0)]
+            }
+            _ => vec![
+                Step::Callback(started(false)),
+                Step::Callback(finished(false)),
+                Step::Return(0),
+            ],
+        }
+    }
+
+    /// Compiles a method that is called through its precode: at the first call, and at the first one after a request.
+    fn compile_first(&mut self, method: u64) -> Vec<Step> {
+        let compilations = &mut self.made.compilations;
+        let is_first = compilations.compiled.insert(method);
+        if compilations.requested.remove(&method) {
+            return vec![
+                Step::Callback(Kind::GetReJITParameters),
+                Step::Callback(Kind::ReJITCompilationStarted),
+                Step::Acquire(Lock::LoaderHeap),
+                Step::Release(Lock::LoaderHeap),
+                Step::Callback(Kind::ReJITCompilationFinished),
+                Step::Return(0),
+            ];
+        }
+        if !is_first {
+            return vec![Step::Return(0)];
+        }
+        // Code of an image is only searched for.
+        if self.kind_of(method) == Some(CodeKind::ReadyToRun) {
+            return vec![
+                Step::Callback(Kind::JITCachedFunctionSearchStarted),
+                Step::Callback(Kind::JITCachedFunctionSearchFinished),
+                Step::Return(0),
+            ];
+        }
+        let has_metadata = self.has_metadata(method_of(method));
+        let mut steps = if has_metadata { self.class_load(method) } else { Vec::new() };
+        steps.extend(self.compilation(method));
+        steps
+    }
+
+    /// Compiles the method of the innermost frame of the program again, if the runtime replaces code on the stack.
+    fn compile_on_stack(&mut self, thread: usize) -> Vec<Step> {
+        let functions = self.activations(thread).into_iter().filter_map(|one| one.function);
+        let mut methods = functions.filter(|function| self.expanded.placed.contains(function));
+        let Some(method) = methods.next() else { return vec![Step::Return(0)] };
+        if !self.runtime.generation.replaces_code_on_stack() {
+            return vec![Step::Return(0)];
+        }
+        let method = method_id(method);
+        self.name_method(method);
+        self.compilation(method)
+    }
+
+    /// Names a method in r10, where the callbacks about it look.
+    fn name_method(&self, method: u64) {
+        self.runtime.memory.borrow_mut().cpu_mut().set(Gpr::R10, method);
+    }
+
+    /// Returns the steps of a compilation, which finishes when the code manager knows the code.
+    fn compilation(&self, method: u64) -> Vec<Step> {
+        vec![
+            Step::Callback(started(self.has_metadata(method_of(method)))),
+            Step::Acquire(Lock::LoaderHeap),
+            Step::Release(Lock::LoaderHeap),
+            Step::Return(1),
+        ]
+    }
+
+    /// Loads the class of a method, unless it was loaded before: its data is allocated from a loader heap in any mode
+    /// (G14).
+    fn class_load(&mut self, method: u64) -> Vec<Step> {
+        let class = self.runtime.code.method(FunctionId(method)).map(|(_, method)| method.class);
+        if class.is_some_and(|class| !self.made.compilations.loaded.insert(class)) {
+            return Vec::new();
+        }
+        vec![
+            Step::Callback(Kind::ClassLoadStarted),
+            Step::Acquire(Lock::LoaderHeap),
+            Step::Release(Lock::LoaderHeap),
+            Step::Callback(Kind::ClassLoadFinished),
+        ]
+    }
+
+    fn kind_of(&self, method: u64) -> Option<CodeKind> {
+        let function = self.expanded.program.functions.get(method_of(method)?.index())?;
+        Some(function.kind)
+    }
+
+    /// Returns true if a method is not dynamic: the callbacks of its compilation are other ones
+    /// (`JitCompileCodeLockedEventWrapper` of src/vm/prestub.cpp of CoreCLR 3.1.23).
+    fn has_metadata(&self, function: Option<FunctionIndex>) -> bool {
+        let identity = function.and_then(|id| self.expanded.identities.get(id.index()));
+        let dynamic = [MethodKind::Dynamic, MethodKind::IlStub].map(Identity::Method);
+        identity.is_none_or(|identity| !dynamic.contains(identity))
+    }
+
+    fn is_serving_tiers(&self, thread: usize) -> bool {
+        self.threads.get(thread).is_some_and(|executed| executed.serves_tiers)
+    }
+
+    /// Returns true if a thread of tiered compilation has a method to compile now: the threads take them in turn, unless one
+    /// thread takes all.
+    pub(super) fn has_tier_for(&self, thread: usize) -> bool {
+        let mut servers = (0..self.threads.len()).filter(|index| self.is_serving_tiers(*index));
+        let count = servers.clone().count().max(1) as u64;
+        let all_by_one = self.runtime.generation.reuses_thread_objects();
+        let turn = if all_by_one { 0 } else { self.made.compilations.taken % count };
+        !self.made.compilations.queued.is_empty() && servers.nth(turn as usize) == Some(thread)
+    }
+
+    /// Takes the next method for a thread of tiered compilation; returns false if there is none.
+    pub(super) fn take_tier(&mut self) -> bool {
+        let compilations = &mut self.made.compilations;
+        compilations.changes += 1;
+        let Some(method) = compilations.queued.pop_front() else { return false };
+        compilations.taken += 1;
+        self.name_method(method);
+        true
+    }
+}
+
+const fn started(has_metadata: bool) -> Kind {
+    if has_metadata {
+        Kind::JITCompilationStarted
+    } else {
+        Kind::DynamicMethodJITCompilationStarted
+    }
+}
+
+const fn finished(has_metadata: bool) -> Kind {
+    if has_metadata {
+        Kind::JITCompilationFinished
+    } else {
+        Kind::DynamicMethodJITCompilationFinished
+    }
+}

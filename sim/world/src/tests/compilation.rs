@@ -1,0 +1,106 @@
+//! Compilations: by a first call, again on request, on the stack, and in the background.
+
+use super::*;
+use clr_codegen::RuntimeCallKind as Call;
+use clr_runtime::profiling::CallbackKind as Kind;
+
+fn jit(name: &str, body: Vec<Statement>) -> Function {
+    function(name, CodeKind::Jit, body)
+}
+
+/// Returns the callbacks about compilations and class loads, each with its thread.
+fn compilations(
+    functions: Vec<Function>,
+    starts: &[ThreadStart],
+    generation: Generation,
+    request: Option<FunctionIndex>,
+) -> Vec<(usize, Kind)> {
+    let program = Program { functions, ..Program::default() };
+    let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
+    let mut world = build.world(starts).unwrap();
+    let (mut found, mut ended) = (Vec::new(), 0);
+    while ended < starts.len() {
+        ended = 0;
+        for thread in 0..starts.len() {
+            match world.step(thread).unwrap() {
+                StepEvent::Callback(kind) => {
+                    let name = kind.name();
+                    if name.contains("JIT") || name.contains("ClassLoad") {
+                        found.push((thread, kind));
+                    }
+                    // The request comes while the method is compiled for the first time.
+                    if kind == Kind::JITCompilationStarted
+                        && let Some(function) = request
+                    {
+                        world.request_rejit(function);
+                    }
+                }
+                StepEvent::Ended => ended += 1,
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+const MAIN: ThreadStart = ThreadStart::Managed(FunctionIndex(0));
+const FIRST: [(usize, Kind); 4] = [
+    (0, Kind::ClassLoadStarted),
+    (0, Kind::ClassLoadFinished),
+    (0, Kind::JITCompilationStarted),
+    (0, Kind::JITCompilationFinished),
+];
+
+#[test]
+fn a_method_is_compiled_once() {
+    for generation in Generation::ALL {
+        let call = runtime(Call::FirstCall, Some(1));
+        let functions =
+            vec![jit("App.Main", vec![call.clone(), call]), jit("App.Work", Vec::new())];
+        assert_eq!(compilations(functions, &[MAIN], generation, None), FIRST, "{generation}");
+    }
+}
+
+#[test]
+fn a_requested_rejit_is_made_by_the_next_call_only() {
+    let call = runtime(Call::FirstCall, Some(1));
+    let body = vec![call.clone(), call.clone(), call];
+    let functions = vec![jit("App.Main", body), jit("App.Work", Vec::new())];
+    let found = compilations(functions, &[MAIN], Generation::Net9Unix, Some(FunctionIndex(1)));
+    let again = [
+        (0, Kind::GetReJITParameters),
+        (0, Kind::ReJITCompilationStarted),
+        (0, Kind::ReJITCompilationFinished),
+    ];
+    assert_eq!(found, [FIRST.as_slice(), &again].concat());
+}
+
+#[test]
+fn later_tiers_are_compiled_by_threads_of_their_own() {
+    for generation in Generation::ALL {
+        let body = vec![runtime(Call::TierUp, Some(1)), Statement::Work(200)];
+        let functions = vec![jit("App.Main", body), jit("App.Work", Vec::new())];
+        let starts = [MAIN, ThreadStart::Tiering, ThreadStart::Tiering];
+        let found = compilations(functions, &starts, generation, None);
+        let mut by: Vec<_> = found.iter().map(|(thread, _)| *thread).collect();
+        by.sort_unstable();
+        let expected: &[usize] =
+            match (generation.later_tiers(), generation.reuses_thread_objects()) {
+                (0, _) => &[],
+                (1, _) => &[1, 1],
+                (_, true) => &[1, 1, 1, 1],
+                (_, false) => &[1, 1, 2, 2],
+            };
+        assert_eq!(by, expected, "{generation}");
+    }
+}
+
+#[test]
+fn code_is_replaced_on_the_stack_where_the_runtime_does_so() {
+    for generation in Generation::ALL {
+        let body = vec![Statement::Work(4), runtime(Call::ReplaceOnStack, None)];
+        let found = compilations(vec![jit("App.Main", body)], &[MAIN], generation, None);
+        let expected: &[_] = if generation.replaces_code_on_stack() { &FIRST[2..] } else { &[] };
+        assert_eq!(found, expected, "{generation}");
+    }
+}

@@ -2,6 +2,7 @@
 """Plants bugs, and asks of each whether it is seen by what must see it.
 
     .ci/bugs.py [--check] [--only BUG|FOLDER ...] [--fuzz SECONDS]
+    .ci/bugs.py --shown [FOLDER ...] [--only BUG|FOLDER ...]
 
 `tests/bugs.tsv` has the bugs: a name, the clauses that the bug breaks, the file, the code to be replaced (if
 the column marks a part of it by «», that part), the code instead, and what sees the bug:
@@ -17,15 +18,24 @@ the sources (target/bugs), and the variable MUTANT chooses one. A bug is seen if
 and passes without it. It is lost if its place is not there exactly once, or if it does not compile. A bug that is lost
 or not seen fails the script; if nothing was seen at all, that does, too. With --check only the places and the names of
 tests are looked for, and nothing is compiled.
+
+With --shown the recordings and sequences of `fixtures` are replayed with each bug that breaks clauses. A recording shows a
+clause on its runtime if one of its calls comes out without the bug, and not with it. The clause must apply to the call; if
+no event of a call can name it, it must be the only one that the bug breaks. `sim/runtime/src/clause/shown.tsv` gets the
+first recording of each clause and runtime. With folders of other recordings the rows of these that it lacks are printed
+instead, as with --only.
 """
 
 import argparse
 import difflib
+import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +43,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 ROOT = Path(__file__).resolve().parent.parent
+SHOWN = ROOT / "sim/runtime/src/clause/shown.tsv"
 COPY = ROOT / "target/bugs"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 # What sees bugs and is a file, by the first part of its name.
@@ -70,9 +81,10 @@ def read():
     for line in (ROOT / "tests/bugs.tsv").read_text().splitlines():
         if line.startswith("#"):
             continue
-        name, _, file, code, instead, seers = (line.split("\t") + [""])[:6]
-        new = SimpleNamespace(number=len(bugs) + 1, name=name, files=[], places=[], seers=[], lost="")
+        name, clauses, file, code, instead, seers = (line.split("\t") + [""])[:6]
+        new = SimpleNamespace(number=len(bugs) + 1, name=name, clauses=[], files=[], places=[], seers=[], lost="")
         bug = bugs.setdefault(name, new)
+        bug.clauses += [int(clause.removeprefix("C-")) for clause in clauses.split()]
         bug.seers += seers.split()
         bug.files.append(file)
         path = ROOT / file
@@ -213,6 +225,94 @@ class Seers:
         return artifact.exists() and self.run([binary, artifact], 0, 60)[0]
 
 
+class Replays:
+    """Recordings and sequences, replayed by `tests/examples/replays.rs` with any bug."""
+
+    def __init__(self, bugs, folders):
+        program = cargo(bugs, "build", "-p=clr-tests", "--example=replays")["clr-tests/replays"]
+        found = [path for folder in folders for end in ("*.gz", "*.txt") for path in folder.rglob(end)]
+        self.files = sorted(map(str, found))
+        self.kept = COPY / f"replays-{hashlib.sha256(Path(program).read_bytes()).hexdigest()[:16]}"
+        self.kept.mkdir(exist_ok=True)
+        # A build of the sources would put its own program there.
+        self.program = shutil.copy(program, self.kept)
+        begun = time.monotonic()
+        *_, known = self.lines(0, [], 60)
+        self.runtimes = {int(number): runtimes for number, runtimes in known["holds"].items()}
+        self.named = set(known["named"])
+        self.right = self.run(0, 3600)
+        self.seconds = time.monotonic() - begun
+
+    def lines(self, number, files, seconds):
+        """Replays files with a bug, until one crashes or does not end. Returns the lines of those before it."""
+        environment = dict(os.environ, MUTANT=str(number))
+        with subprocess.Popen([self.program, *files], env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as made:
+            end = threading.Timer(seconds, made.kill)
+            end.start()
+            lines = made.stdout.read().decode().splitlines()
+            end.cancel()
+        return [json.loads(line) for line in lines if line.endswith("}")]
+
+    def run(self, number, seconds):
+        """Replays all files with a bug. Returns the calls that come out, with their clauses, by file and runtime.
+        A file that crashes or does not end is left out; after the third one, so are the rest."""
+        right, rest = {}, self.files
+        for _ in range(3):
+            lines = self.lines(number, rest, seconds)[1:]
+            for line in lines:
+                calls = {call: set(clauses) for call, clauses in line["calls"]}
+                right.setdefault((line["file"], line["runtime"]), {}).update(calls)
+            done = {line["file"] for line in lines if line["last"]}
+            rest = [file for file in rest if file not in done][1:]
+            if not rest:
+                break
+        return right
+
+    def shown(self, bug):
+        """Returns what shows the clauses of a bug: clause, runtime, file and bug."""
+        kept = self.kept / f"{bug.name}-{hashlib.sha256(repr(self.files).encode()).hexdigest()[:16]}"
+        if kept.exists():
+            return [tuple(row) for row in json.loads(kept.read_text())]
+        found, wrong = {}, self.run(bug.number, 10 + 2 * self.seconds)
+        for place, calls in self.right.items():
+            file, runtime = place
+            failed = [clauses for call, clauses in calls.items() if place in wrong and call not in wrong[place]]
+            for clause in bug.clauses:
+                alone = bug.clauses == [clause] and clause not in self.named
+                if runtime in self.runtimes[clause] and any(alone or clause in clauses for clauses in failed):
+                    found.setdefault((clause, runtime), (file, bug.name))
+        rows = [(*cell, *by) for cell, by in found.items()]
+        kept.write_text(json.dumps(rows))
+        return rows
+
+
+def takes_a_rule_out(bug):
+    """Returns true if a bug takes rules out, and not half of all that a walk does."""
+    return 0 < len(bug.clauses) <= 4 and not bug.lost
+
+
+def show(bugs, asked, folders):
+    """Writes what shows each clause, or prints what of other folders does, and of some bugs."""
+    fixtures = [ROOT / "fixtures/clr", ROOT / "fixtures/sequences"]
+    replays = Replays(bugs, [Path(folder).resolve() for folder in folders] or fixtures)
+    asked = [bug for bug in asked if takes_a_rule_out(bug)]
+    # Of several bugs the one that breaks the fewest clauses counts.
+    asked.sort(key=lambda bug: len(bug.clauses))
+    rows = {}
+    with ThreadPoolExecutor(2) as pool:
+        for bug, found in zip(asked, pool.map(replays.shown, asked)):
+            print(f"{bug.name} {len(found)}", file=sys.stderr, flush=True)
+            for clause, runtime, file, name in found:
+                rows.setdefault((clause, runtime), (file.removeprefix(f"{ROOT}/fixtures/"), name))
+    lines = [f"C-{clause:03}\t{runtime}\t{file}\t{bug}" for (clause, runtime), (file, bug) in sorted(rows.items())]
+    if folders or len(asked) < sum(map(takes_a_rule_out, bugs)):
+        known = {tuple(line.split("\t")[:2]) for line in SHOWN.read_text().splitlines()}
+        print(*(line for line in lines if tuple(line.split("\t")[:2]) not in known), sep="\n")
+    else:
+        SHOWN.write_text("\n".join(["# What shows each clause: .ci/bugs.py --shown writes it.", *lines, ""]))
+    print(f"{len(lines)} cells shown by {len(asked)} bugs, {replays.seconds:.0f} seconds each", file=sys.stderr)
+
+
 def judge(seers, unfit, bug):
     """Returns the line of a bug in the report."""
     if bug.lost:
@@ -230,6 +330,7 @@ def main():
     parser.add_argument("--check", action="store_true", help="look for the places alone")
     parser.add_argument("--only", nargs="+", default=[""], metavar="BUG", help="names of bugs, or beginnings of their files")
     parser.add_argument("--fuzz", type=int, default=0, metavar="SECONDS", help="time of each of five campaigns")
+    parser.add_argument("--shown", nargs="*", metavar="FOLDER", help="find what shows each clause")
     arguments = parser.parse_args()
     bugs, only = read(), tuple(arguments.only)
     asked = [bug for bug in bugs if bug.name in only or any(file.startswith(only) for file in bug.files)]
@@ -240,6 +341,9 @@ def main():
         print(*lost, f"{len(asked)} bugs, {len(lost)} lost", sep="\n")
         sys.exit(bool(lost))
     plant(bugs)
+    if arguments.shown is not None:
+        show(bugs, asked, arguments.shown)
+        sys.exit()
     seers = Seers(bugs, asked, arguments.fuzz)
     names = sorted({seer for bug in asked for seer in bug.seers if not bug.lost})
     words = []

@@ -56,7 +56,7 @@ pub use run::{
     StopReport, StopResult, Stops, ThreadAtStop, Unmet, UnwindDifference, WalkReport, bless,
 };
 #[cfg(feature = "recording")]
-pub use run::{RecordingDifference, RecordingRefusal, SequenceRunError};
+pub use run::{RecordingDifference, RecordingRefusal, SequenceRun, SequenceRunError};
 pub use text::{
     Keyword, Kind, Level, LineColumn, NodePlaces, NodeRule, Parent, Problem, ProblemKind,
     PropertyRule, RenamedWord, ScenarioError, ScenarioStep, SourceMap, Span, SyntaxError,

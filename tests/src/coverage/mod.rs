@@ -6,24 +6,27 @@
 //! others are holes, which must have a reason ([`HOLES`]).
 
 mod declared;
+mod doors;
 mod patterns;
+mod replays;
 mod situations;
 
 pub use declared::{HOLES, Hole, TESTED, Tested};
+pub use replays::{ReplayedCall, replayed, replayed_sequence};
 
 use crate::shape::shape;
-use clr_recording::{RecordedCode, Recording, RecordingLoadError, RecordingReplay, WalkVerdict};
+use clr_recording::{Recording, RecordingLoadError, Sequence};
 use clr_runtime::Outcome;
 use clr_runtime::clause::{self, Clause};
 use clr_runtime::explain::Event;
 use clr_runtime::generation::Generation;
-use clr_scenario::{ExplainedSnapshot, RunOnError, Scenario};
+use clr_scenario::{ExplainedSnapshot, RunOnError, Scenario, SequenceRunError};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Kind of evidence that exercises clauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum By {
-    /// Calls of a real CLR, replayed with the same result.
+    /// Calls of a real CLR, replayed with the same result, sequences of its callbacks, and traces.
     Recording,
     /// Calls of scenarios, with the result that the rules require.
     Scenario,
@@ -48,6 +51,8 @@ pub enum Cover {
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
     calls: BTreeMap<(Clause, Generation, By), u64>,
+    /// The first recording or sequence of whose calls a clause applies to some.
+    witnesses: BTreeMap<(Clause, Generation), String>,
     recorded: BTreeSet<RecordedCall>,
 }
 
@@ -102,17 +107,16 @@ impl Coverage {
         }
     }
 
-    /// Replays the calls of a recording, and adds those with the recorded result.
+    /// Replays the calls of a recording of this name, and adds those with the recorded result.
     ///
     /// # Errors
     /// [`RecordingLoadError`] if the recording's code does not fit together.
-    pub fn add_recording(&mut self, recording: &Recording) -> Result<(), RecordingLoadError> {
-        let code = RecordedCode::new(recording);
-        let mut replay = RecordingReplay::new(recording, &code)?;
+    pub fn add_recording(
+        &mut self,
+        name: &str,
+        recording: &Recording,
+    ) -> Result<(), RecordingLoadError> {
         for walk in &recording.walks {
-            replay.runtime().log.listen();
-            let verdict = replay.walk(walk, |_| {});
-            let events = replay.runtime().log.take();
             if walk.result.hr.is_none() && !walk.replayable {
                 let shown = situations::shown(recording.generation, &walk.situation, &walk.variant);
                 self.recorded.insert(RecordedCall {
@@ -123,17 +127,54 @@ impl Coverage {
                     clauses: shown.chain(situations::of_death(&walk.variant)).collect(),
                 });
             }
-            if walk.replayable && verdict == WalkVerdict::Same {
-                self.add_call(By::Recording, recording.generation, &events);
-                let shown = situations::shown(recording.generation, &walk.situation, &walk.variant);
-                let shown: Vec<_> = shown.collect();
-                for clause in &shown {
-                    self.add(By::Recording, recording.generation, *clause);
-                }
-                self.add_recorded(recording.generation, &walk.situation, &events, shown);
+        }
+        for ReplayedCall { index, events, clauses } in replayed(recording)? {
+            self.add_witness(name, recording.generation, &clauses);
+            if let Some(walk) = recording.walks.get(index) {
+                self.add_recorded(recording.generation, &walk.situation, &events, clauses);
             }
         }
         Ok(())
+    }
+
+    /// Runs the program of a recorded sequence of this name on the sequence's runtimes, and adds those on which it comes
+    /// out.
+    ///
+    /// # Errors
+    /// [`SequenceRunError`] if the program cannot be run to its end.
+    pub fn add_sequence(
+        &mut self,
+        name: &str,
+        scenario: &Scenario,
+        recorded: &Sequence,
+    ) -> Result<(), SequenceRunError> {
+        for runtime in &recorded.runtimes {
+            let clauses = replayed_sequence(scenario, recorded, runtime)?;
+            if let (Some(generation), Some(clauses)) = (runtime.generation, clauses) {
+                self.add_witness(name, generation, &clauses);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the answers of a trace of this name, which the recorder has taken in a CLR.
+    pub fn add_trace(&mut self, name: &str, generation: Generation, trace: &str) {
+        let clauses: Vec<_> = doors::shown(generation, trace).collect();
+        self.add_witness(name, generation, &clauses);
+    }
+
+    /// Adds the clauses that apply to something recorded.
+    fn add_witness(&mut self, name: &str, generation: Generation, clauses: &[Clause]) {
+        for clause in clauses {
+            self.add(By::Recording, generation, *clause);
+            self.witnesses.entry((*clause, generation)).or_insert_with(|| name.to_owned());
+        }
+    }
+
+    /// Returns the first recording or sequence of whose calls a clause applies to some.
+    #[must_use]
+    pub fn witness(&self, clause: Clause, generation: Generation) -> Option<&str> {
+        self.witnesses.get(&(clause, generation)).map(String::as_str)
     }
 
     /// Makes the calls of a scenario on all generations, and adds those with the expected result.
@@ -173,13 +214,13 @@ impl Coverage {
         self.recorded.insert(RecordedCall { generation, situation, outcome, shape, clauses });
     }
 
-    /// Adds what a replayed call shows as a whole; `others` are clauses that no event shows.
+    /// Adds what a replayed call shows as a whole.
     fn add_recorded(
         &mut self,
         generation: Generation,
         situation: &str,
         events: &[Event],
-        others: Vec<Clause>,
+        clauses: Vec<Clause>,
     ) {
         let ended = events.iter().rev().find_map(|event| match event {
             Event::Ended(outcome) => Some(*outcome),
@@ -190,10 +231,6 @@ impl Coverage {
             Event::ReportedMarker { .. } => Some(false),
             _ => None,
         });
-        let mut clauses = clauses_of(generation, events);
-        clauses.extend(others);
-        clauses.sort_unstable();
-        clauses.dedup();
         if let Some(outcome) = ended.map(outcome_word) {
             let (shape, situation) = (shape(are_managed), situation.to_owned());
             self.recorded.insert(RecordedCall { generation, situation, outcome, shape, clauses });

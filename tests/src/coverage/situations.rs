@@ -23,6 +23,16 @@ const SITUATIONS: &[(&str, &[u16])] = &[
     ("Initialize", &[2]),
 ];
 
+/// Clauses that say which callbacks come, in which order and mode, by the start of one of them in a sequence, with its
+/// last argument.
+const ORDERED: &[(&str, &[u16])] = &[
+    ("callback:UnmanagedToManagedTransition:call", &[170]),
+    ("callback:ManagedToUnmanagedTransition:return", &[170]),
+    ("callback:ExceptionCatcher", &[164]),
+    ("callback:ExceptionUnwindFinally", &[164]),
+    ("callback:ExceptionUnwindFunction", &[164]),
+];
+
 /// Clauses by the start of a variant.
 const VARIANTS: &[(&str, &[u16])] = &[
     ("own-id", &[13]),
@@ -45,6 +55,13 @@ const DEATHS: &[(&str, &[u16])] =
 pub(super) fn of_death(variant: &str) -> impl Iterator<Item = Clause> {
     let starts = DEATHS.iter().filter(move |(start, _)| variant.starts_with(start));
     starts.flat_map(|(_, clauses)| clauses.iter().copied().map(Clause::new))
+}
+
+/// Returns the clauses that follow from a callback of a sequence, whether there was a walk in it or not.
+pub(super) fn ordered(generation: Generation, callback: &str) -> impl Iterator<Item = Clause> {
+    let legacy = generation.family().legacy_exceptions.then_some(Clause::new(172));
+    let starts = ORDERED.iter().filter(move |(start, _)| callback.starts_with(start));
+    starts.flat_map(|(_, clauses)| clauses.iter().copied().map(Clause::new)).chain(legacy)
 }
 
 /// Returns the clauses that follow from the situation and the variant of a call.

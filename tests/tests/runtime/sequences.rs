@@ -14,6 +14,14 @@ fn files(end: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     all.filter(move |(name, _)| name.ends_with(end))
 }
 
+/// Returns the sequences of the fixtures, ascending by name, each with its program.
+pub(crate) fn sequences() -> impl Iterator<Item = (String, Scenario, Sequence)> {
+    files(".txt").map(|(file, text)| {
+        let recorded = Sequence::parse(text).unwrap_or_else(|error| panic!("{file}: {error}"));
+        (format!("sequences/{file}"), scenario(&recorded.shape), recorded)
+    })
+}
+
 fn scenario(shape: &str) -> Scenario {
     let name = format!("{shape}.kdl");
     let found = files(".kdl").find(|(file, _)| *file == name);
@@ -41,16 +49,15 @@ fn known() -> BTreeSet<(&'static str, &'static str)> {
 fn sequences_come_out() {
     let (mut pairs, mut wrong) = (0, Vec::new());
     let known = known();
-    for (file, text) in files(".txt") {
-        let recorded = Sequence::parse(text).unwrap_or_else(|error| panic!("{file}: {error}"));
-        let scenario = scenario(&recorded.shape);
+    for (file, scenario, recorded) in sequences() {
+        let file = file.trim_start_matches("sequences/");
         for runtime in &recorded.runtimes {
             pairs += 1;
             let name = &runtime.name;
             let Some(generation) = runtime.generation else { panic!("{file}: {name} is unknown") };
             let simulated = scenario.sequence_on(generation, &recorded);
             let simulated = simulated.unwrap_or_else(|error| panic!("{file} {name}: {error}"));
-            let difference = recorded.compare(&simulated);
+            let difference = recorded.compare(&simulated.lines);
             if difference.is_some() != known.contains(&(file, name.as_str())) {
                 wrong.push(format!("{file} {name}: {difference:?}"));
             }

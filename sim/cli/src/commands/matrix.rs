@@ -15,6 +15,7 @@ use crate::report::runtimes::{OnRuntimes, Runtimes, keep};
 use crate::report::snapshot::Why;
 use anstyle::Style;
 use clr_runtime::Outcome;
+use clr_runtime::clause::{Clause, Support};
 use clr_runtime::explain::{StoryLine, deciding, parting};
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::{ExplainedSnapshot, RunOnError, Scenario, SnapshotAt, SnapshotResult};
@@ -23,6 +24,9 @@ use std::io::{self, Write};
 
 /// Smallest width of the column of callbacks' places.
 const LEAST_PLACE: usize = 20;
+
+/// What all results on Windows have in common.
+const UNDER_WINE: &str = "What was recorded of runtimes for Windows was recorded under wine alone.";
 
 /// A snapshot on all runtimes.
 #[derive(Serialize)]
@@ -110,6 +114,9 @@ pub(crate) fn matrix(args: &MatrixArgs, console: &mut Console<'_>) -> Result<u8,
         } else {
             matrix.write(console.out)?;
         }
+    }
+    if !args.json.wanted && args.on.or_all().iter().any(|it| !it.is_unix()) {
+        writeln!(console.out, "\n{DIM}{UNDER_WINE}{DIM:#}")?;
     }
     Ok(PASSED)
 }
@@ -404,6 +411,23 @@ impl Column {
             write!(out, "    ")?;
             Why { text, clauses: why.clauses.clone() }.write(4, narrow(), out)?;
         }
+        let assumed = self.assumed();
+        if assumed.iter().next().is_some() {
+            writeln!(out, "    {DIM}assumed on {}{DIM:#}", in_words(assumed))?;
+        }
         Ok(())
+    }
+
+    /// Returns the runtimes of the column on which nothing shows the rule that decided.
+    fn assumed(&self) -> Generations {
+        let is_assumed = |it: &Generation| {
+            let other = self.also.iter().find(|also| also.runtimes.0.contains(*it));
+            let why = other.map(|other| &other.why).or(self.why.as_ref());
+            let clauses = why.iter().flat_map(|why| &why.clauses);
+            let clauses: Vec<Clause> = clauses.filter_map(|clause| clause.parse().ok()).collect();
+            !clauses.is_empty() && Support::of(&clauses, *it) == Support::Assumed
+        };
+        let assumed: Vec<_> = self.runtimes.0.iter().filter(is_assumed).collect();
+        Generations::of(&assumed)
     }
 }

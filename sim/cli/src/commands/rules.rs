@@ -7,8 +7,8 @@ use crate::render::error::CliError;
 use crate::render::json::write_json;
 use crate::render::words::in_words;
 use crate::render::wrap::{width, wrapped};
-use clr_runtime::clause::{self, ClauseEntry};
-use clr_runtime::generation::Generation;
+use clr_runtime::clause::{self, ClauseEntry, Support, Witness};
+use clr_runtime::generation::{Generation, Generations};
 use clr_sim::book::references::{self, Kind, Reference};
 use serde::Serialize;
 
@@ -38,6 +38,9 @@ pub(crate) fn rules(args: &RulesArgs, console: &mut Console<'_>) -> Result<u8, C
             chapter = Some(entry.chapter);
         }
         write(entry, console)?;
+        if !args.ids.is_empty() {
+            write_witnesses(entry, console)?;
+        }
     }
     for (n, reference) in others.iter().enumerate() {
         if args.json.wanted {
@@ -70,13 +73,41 @@ impl RulesArgs {
 }
 
 fn write(entry: &ClauseEntry, console: &mut Console<'_>) -> Result<(), CliError> {
-    let ClauseEntry { clause, rule, generations, source, evidence, .. } = entry;
-    writeln!(console.out, "\n{HEAD}{clause}{HEAD:#}  {evidence:10}  {}", in_words(*generations))?;
+    let ClauseEntry { clause, rule, generations, source, .. } = entry;
+    writeln!(console.out, "\n{HEAD}{clause}{HEAD:#}  {}", in_words(*generations))?;
     for line in wrapped(rule, width() - INDENT.len()) {
         writeln!(console.out, "{INDENT}{line}")?;
     }
     for line in wrapped(source, width() - INDENT.len()) {
         writeln!(console.out, "{INDENT}{DIM}{line}{DIM:#}")?;
+    }
+    for (support, on) in grades(entry) {
+        for line in wrapped(&format!("{support} on {}", in_words(on)), width() - INDENT.len()) {
+            writeln!(console.out, "{INDENT}{line}")?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the grades of a clause, each with its runtimes, strongest first.
+fn grades(entry: &ClauseEntry) -> impl Iterator<Item = (Support, Generations)> {
+    Support::ALL.into_iter().filter_map(|support| {
+        let is_so = |it: &Generation| entry.support(*it) == Some(support);
+        let on: Vec<_> = entry.generations.iter().filter(is_so).collect();
+        (!on.is_empty()).then(|| (support, Generations::of(&on)))
+    })
+}
+
+/// Prints the witness of a clause on each runtime.
+fn write_witnesses(entry: &ClauseEntry, console: &mut Console<'_>) -> Result<(), CliError> {
+    for generation in entry.generations.iter() {
+        if let Some(witness) = entry.witness(generation) {
+            let wine = if witness.is_under_wine(generation) { ", under wine" } else { "" };
+            let words = format!("{generation}: {} in {}{wine}", witness.support(), witness.name());
+            for line in wrapped(&words, width() - INDENT.len()) {
+                writeln!(console.out, "{INDENT}{DIM}{line}{DIM:#}")?;
+            }
+        }
     }
     Ok(())
 }
@@ -103,19 +134,42 @@ struct Line {
     chapter: &'static str,
     rule: &'static str,
     generations: Vec<&'static str>,
-    evidence: &'static str,
+    support: Vec<Supported>,
     source: Vec<&'static str>,
+}
+
+/// The support of a clause on a runtime.
+#[derive(Serialize)]
+struct Supported {
+    runtime: &'static str,
+    grade: &'static str,
+    /// The recording, the source or the page.
+    by: Option<&'static str>,
+    /// True if it was seen under wine, and not on Windows itself.
+    wine: bool,
+}
+
+impl Supported {
+    fn new(entry: &ClauseEntry, generation: Generation) -> Self {
+        let witness = entry.witness(generation);
+        Self {
+            runtime: generation.name(),
+            grade: witness.map_or(Support::Assumed, Witness::support).word(),
+            by: witness.map(Witness::name),
+            wine: witness.is_some_and(|witness| witness.is_under_wine(generation)),
+        }
+    }
 }
 
 impl Line {
     fn new(entry: &ClauseEntry) -> Self {
-        let ClauseEntry { clause, chapter, rule, generations, source, evidence, .. } = *entry;
+        let ClauseEntry { clause, chapter, rule, generations, source, .. } = *entry;
         Self {
             clause: clause.to_string(),
             chapter: chapter.name(),
             rule,
             generations: generations.iter().map(Generation::name).collect(),
-            evidence: evidence.name(),
+            support: generations.iter().map(|it| Supported::new(entry, it)).collect(),
             source: source.split("; ").collect(),
         }
     }

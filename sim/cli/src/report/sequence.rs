@@ -87,7 +87,7 @@ fn compare(scenario: &Scenario, recorded: &Sequence, runtime: &SequenceRuntime) 
     };
     match scenario.sequence_on(generation, recorded) {
         Err(error) => Some(Failure::NotCompared(error.to_string())),
-        Ok(simulated) => recorded.compare(&simulated).map(|difference| {
+        Ok(simulated) => recorded.compare(&simulated.lines).map(|difference| {
             let SequenceDifference { index, expected, got } = difference;
             let [expected, got] = [expected, got].map(|line| line.map(|line| line.to_string()));
             Failure::Differs { line: index, expected, got }

@@ -65,10 +65,14 @@ fn objects_have_the_fields_that_the_help_names() {
         let keys: Vec<_> = object.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(
             keys,
-            ["chapter", "clause", "evidence", "generations", "rule", "schema", "source"]
+            ["chapter", "clause", "generations", "rule", "schema", "source", "support"]
         );
         assert_eq!(object["chapter"], entry.chapter.name());
-        assert_eq!(object["evidence"], entry.evidence.name());
+        let support = object["support"].as_array().unwrap();
+        for (generation, support) in entry.generations.iter().zip(support) {
+            assert_eq!(support["runtime"], generation.name());
+            assert_eq!(support["grade"], entry.support(generation).unwrap().word());
+        }
         assert_eq!(object["rule"], entry.rule);
         assert!(object["source"].as_array().unwrap().iter().all(Value::is_string));
     }

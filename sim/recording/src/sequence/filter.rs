@@ -17,7 +17,8 @@ const COUNTS_OBJECTS: &str = "gc_finalizer";
 
 impl Sequence {
     /// Returns the simulated lines that a recording has, too.
-    pub(super) fn filtered<'l>(&self, simulated: &'l [SequenceLine]) -> Vec<&'l SequenceLine> {
+    #[must_use]
+    pub fn filtered<'l>(&self, simulated: &'l [SequenceLine]) -> Vec<&'l SequenceLine> {
         let (mut suspender, mut is_gc) = (None, false);
         let keeps = |line: &&SequenceLine| {
             let SequenceLine::Callback(callback) = line else { return true };

@@ -1,57 +1,56 @@
 //! Clauses about other methods of ICorProfilerInfo that a stack profiler calls.
 
 use super::ClauseEntry;
-use super::Evidence::{Observed, Read};
 use super::sets::{ALL, BEFORE_NEW, CLR4, CORE};
 
 clauses! {
     Companions:
-    114: ALL, Read, "proftoeeinterfaceimpl.cpp: GetFunctionFromIP",
+    114: ALL, "proftoeeinterfaceimpl.cpp: GetFunctionFromIP",
         "GetFunctionFromIP gives E_FAIL for an address that is not in managed code, and writes \
          nothing to its output, not even 0.";
-    115: ALL, Read, "GetFunctionFromIPInternal",
+    115: ALL, "GetFunctionFromIPInternal",
         "GetFunctionFromIP gives E_FAIL for an address in a dynamic method or an IL stub.";
-    116: ALL, Read,
+    116: ALL,
         "proftoeeinterfaceimpl.cpp: FAIL_IF_IN_FORBID_SUSPEND_REGION, GetFunctionFromIP, \
          GetCodeInfo",
         "GetFunctionFromIP and GetCodeInfo give CORPROF_E_ASYNCHRONOUS_UNSAFE on a managed thread \
          that is inside a forbid-suspend region. No other method checks that.";
-    117: ALL, Read, "GetFunctionFromIP",
+    117: ALL, "GetFunctionFromIP",
         "GetFunctionFromIP takes any address of a method, including a return address after its \
          last call. It may be called asynchronously.";
-    118: CLR4, Read, "GetFunctionFromIP3",
+    118: CLR4, "GetFunctionFromIP3",
         "GetFunctionFromIP3 finds dynamic methods, too.";
-    119: BEFORE_NEW, Read,
+    119: BEFORE_NEW,
         "proftoeeinterfaceimpl.cpp: kP2EETriggers, GetFunctionFromIP2, GetCodeInfo3",
         "GetFunctionFromIP2 and 3 and GetCodeInfo3 and 4 give CORPROF_E_UNSUPPORTED_CALL_SEQUENCE \
          on a managed thread that is not in a callback where a GC may be triggered. So they do on \
          .NET 9 (C-173); on .NET 10 any callback will do.";
-    120: ALL, Read, "GetCurrentThreadID",
+    120: ALL, "GetCurrentThreadID",
         "GetCurrentThreadID gives CORPROF_E_NOT_MANAGED_THREAD on a thread for which there is no \
          Thread object.";
-    121: ALL, Read, "GetThreadInfo; GetHandleFromThread",
+    121: ALL, "GetThreadInfo; GetHandleFromThread",
         "GetThreadInfo and GetHandleFromThread give E_INVALIDARG for thread 0.";
-    122: ALL, Read, "PROFILER_TO_CLR_ENTRYPOINT_SYNC_EX; AreCallbackStateFlagsSet",
+    122: ALL, "PROFILER_TO_CLR_ENTRYPOINT_SYNC_EX; AreCallbackStateFlagsSet",
         "Synchronous methods can be called on native threads at any time. On managed threads they \
          need a callback around them, and give CORPROF_E_UNSUPPORTED_CALL_SEQUENCE without one.";
-    123: ALL, Read, "GetFunctionInfo2",
+    123: ALL, "GetFunctionInfo2",
         "GetFunctionInfo2 gives E_INVALIDARG if the frameInfo is that of another function.";
-    124: ALL, Read, "GetFunctionInfo2; proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback",
+    124: ALL, "GetFunctionInfo2; proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback",
         "For generic code that instantiations share, the frameInfo of a walk gives \
          GetFunctionInfo2 no more information about type arguments than NULL does.";
-    125: ALL, Read, "proftoeeinterfaceimpl.cpp: GetCodeInfo2, GetCodeInfoFromCodeStart",
+    125: ALL, "proftoeeinterfaceimpl.cpp: GetCodeInfo2, GetCodeInfoFromCodeStart",
         "GetCodeInfo2 returns the total number of regions of code, even if the array has room for \
          fewer. Like all methods of its family it looks the start of the code up as \
          GetFunctionFromIP does: it may wait for the writer of the code manager, or be refused.";
-    126: CORE, Observed, "SuspendRuntime; recordings",
+    126: CORE, "SuspendRuntime; recordings",
         "SuspendRuntime gives CORPROF_E_RUNTIME_UNINITIALIZED before the EE has started and \
          CORPROF_E_SUSPENSION_IN_PROGRESS during a suspension. A second call of the thread that \
          holds the runtime suspended was observed to give S_OK on Unix, and then nothing resumes \
          it.";
-    127: CORE, Read, "ResumeRuntime",
+    127: CORE, "ResumeRuntime",
         "ResumeRuntime gives CORPROF_E_UNSUPPORTED_CALL_SEQUENCE unless the profiler has \
          suspended the runtime.";
-    128: CORE, Observed, "proftoeeinterfaceimpl.cpp: DoStackSnapshot; recordings",
+    128: CORE, "proftoeeinterfaceimpl.cpp: DoStackSnapshot; recordings",
         "Between SuspendRuntime and ResumeRuntime all preemptive threads can be walked, on \
          Windows and on Unix, and the OS suspends none of them.";
 }

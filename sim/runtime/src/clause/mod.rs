@@ -5,13 +5,14 @@
 //! explain a call. A number never changes its meaning, and is never reused.
 //!
 //! ```
-//! use clr_runtime::clause::{Chapter, Clause, Evidence};
+//! use clr_runtime::clause::{Chapter, Clause, Support};
 //! use clr_runtime::generation::Generation;
 //!
 //! let clause: Clause = "C-019".parse()?;
 //! let entry = clause.entry().expect("parsed clauses are in the table");
-//! assert_eq!((entry.chapter, entry.evidence), (Chapter::EntryChecks, Evidence::Observed));
-//! assert!(!entry.generations.contains(Generation::Net10Windows));
+//! assert_eq!(entry.chapter, Chapter::EntryChecks);
+//! assert_eq!(entry.support(Generation::CoreClr31Unix), Some(Support::Shown));
+//! assert_eq!(entry.support(Generation::Net10Windows), None, "it does not hold there");
 //! # Ok::<(), clr_runtime::clause::NoClause>(())
 //! ```
 //!
@@ -19,11 +20,11 @@
 //! object, a *marker* the callback with FunctionID 0, a *seed* the CONTEXT given to
 //! `DoStackSnapshot`. Names of files without a path are those of CoreCLR 3.1, in `src/vm`.
 
-/// Defines the entries of a chapter: number, generations, evidence, source and rule of each.
+/// Defines the entries of a chapter: number, generations, source and rule of each.
 macro_rules! clauses {
     (
         $chapter:ident:
-        $($number:literal: $generations:ident, $evidence:ident, $source:literal, $rule:literal;)+
+        $($number:literal: $generations:ident, $source:literal, $rule:literal;)+
     ) => {
         pub(super) const ENTRIES: &[ClauseEntry] = &[$(ClauseEntry {
             clause: super::Clause::new($number),
@@ -31,7 +32,6 @@ macro_rules! clauses {
             rule: $rule,
             generations: $generations,
             source: $source,
-            evidence: $evidence,
         },)+];
     };
 }
@@ -53,7 +53,7 @@ mod suspension;
 mod tests;
 mod unwinder;
 
-pub use support::{Support, is_source_read};
+pub use support::{Support, Witness, is_source_read};
 
 use crate::generation::Generations;
 use core::fmt;
@@ -111,7 +111,7 @@ impl FromStr for Clause {
     }
 }
 
-/// A clause with its rule and evidence.
+/// A clause with its rule and sources. [`support`](Self::support) says how well it is known on each runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClauseEntry {
@@ -126,36 +126,6 @@ pub struct ClauseEntry {
     /// Sources of the rule: files and functions of the runtime, pages of its documentation,
     /// recordings. Several are separated by semicolons.
     pub source: &'static str,
-    /// Evidence for the rule.
-    pub evidence: Evidence,
-}
-
-/// Strength of the evidence for a clause, weakest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Evidence {
-    /// Evidence in the documentation.
-    Documented,
-    /// Evidence in the source of a runtime.
-    Read,
-    /// Evidence in recorded calls of a real runtime, in at least one of the clause's generations.
-    Observed,
-}
-
-impl Evidence {
-    /// Returns the evidence as a word.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Documented => "documented",
-            Self::Read => "read",
-            Self::Observed => "observed",
-        }
-    }
-}
-
-impl fmt::Display for Evidence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
 }
 
 /// Defines chapters with their command-line name, their title and the module with their entries.

@@ -25,11 +25,10 @@ pub(super) const CONTEXT_4D0: Generations = LARGE_CONTEXT.inverse();
 /// The generations that read the same number of bytes of every seed.
 pub(super) const WHOLE_SEED: Generations = all_with!(|it| !it.seed_size().depends_on_flags());
 /// The generations in which managed code dispatches exceptions.
-pub(super) const MANAGED_EH: Generations =
-    all_with!(|it| it.family().is_core_since(9) && !it.family().legacy_exceptions);
-
-/// The same, on Unix.
-pub(super) const UNIX_MANAGED_EH: Generations = UNIX.both(MANAGED_EH);
+pub(super) const MANAGED_EH: Generations = all_with!(|it| it.hides_exception_handling());
+/// Newer generations that look code up only where a GC may be triggered.
+pub(super) const NEW_TRIGGERING: Generations =
+    Generations::NEW.both(all_with!(|it| it.looks_up_only_in_triggering_callbacks()));
 
 // The generations of recordings.
 pub(super) const W31: Generations = Generations::CORECLR_31.both(WINDOWS);

@@ -42,7 +42,7 @@ pub use mixed::{
 pub use named::NamedError;
 pub use on_runtime::ThreadAtStop;
 #[cfg(feature = "recording")]
-pub use sequence::SequenceRunError;
+pub use sequence::{SequenceRun, SequenceRunError};
 pub use snapshot_result::{
     ContextRules, DecidingClauses, FoundFrameReport, FoundNested, SnapshotDifference,
     SnapshotResult,

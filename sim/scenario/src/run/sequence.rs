@@ -9,6 +9,7 @@
 use crate::Scenario;
 use clr_codegen::FunctionIndex;
 use clr_recording::{Sequence, SequenceCallback, SequenceLine, SequenceMode, SequenceWalks};
+use clr_runtime::explain::Event;
 use clr_runtime::generation::Generation;
 use clr_runtime::metadata::Module;
 use clr_runtime::profiling::{CallbackKind as Kind, HResult, SnapshotRequest, SuspensionReason};
@@ -55,6 +56,16 @@ pub enum SequenceRunError {
     },
 }
 
+/// What the profiler of a recorded sequence gets from a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SequenceRun {
+    /// The callbacks in their order.
+    pub lines: Vec<SequenceLine>,
+    /// The events of the walks in callbacks, each with the index of its line.
+    pub walks: Vec<(usize, Vec<Event>)>,
+}
+
 impl Scenario {
     /// Executes the program, and returns the callbacks that the profiler of a recorded sequence gets there.
     ///
@@ -64,7 +75,7 @@ impl Scenario {
         &self,
         generation: Generation,
         recorded: &Sequence,
-    ) -> Result<Vec<SequenceLine>, SequenceRunError> {
+    ) -> Result<SequenceRun, SequenceRunError> {
         if self.stack.is_some() {
             return Err(SequenceRunError::NoProgram);
         }
@@ -92,7 +103,7 @@ impl Scenario {
             is_on: begin.is_none(),
             threads: vec![OsThreadId(1)],
             names: self.threads.iter().map(|thread| thread.name.clone()).collect(),
-            lines: Vec::new(),
+            run: SequenceRun::default(),
             requests,
         };
         // The finalizer's thread is the second one that is created.
@@ -100,8 +111,8 @@ impl Scenario {
             let finalizer = self.threads.iter().position(|thread| thread.finalizer);
             profiler.threads.push(finalizer.and_then(|it| world.os(it)).unwrap_or_default());
         }
-        profiler.run(&mut world, (begin, end))?;
-        Ok(profiler.lines)
+        profiler.execute(&mut world, (begin, end))?;
+        Ok(profiler.run)
     }
 }
 
@@ -113,7 +124,7 @@ struct Recorder<'r> {
     threads: Vec<OsThreadId>,
     /// The names of the program's threads.
     names: Vec<String>,
-    lines: Vec<SequenceLine>,
+    run: SequenceRun,
     /// The functions by which the program makes the profiler request something.
     requests: Vec<(FunctionIndex, Request)>,
 }
@@ -144,7 +155,7 @@ impl Scenario {
 
 impl Recorder<'_> {
     /// Executes all threads to their ends, or to that of the process.
-    fn run(
+    fn execute(
         &mut self,
         world: &mut World<'_>,
         (begin, end): (Option<FunctionIndex>, Option<FunctionIndex>),
@@ -203,7 +214,7 @@ impl Recorder<'_> {
         let name = match *request {
             Request::Mark(0 | 1) => return,
             Request::Mark(number) => {
-                self.lines.push(SequenceLine::Request(number.to_string()));
+                self.run.lines.push(SequenceLine::Request(number.to_string()));
                 return;
             }
             Request::ReJit(method) => {
@@ -218,7 +229,7 @@ impl Recorder<'_> {
                 "RequestProfilerDetach"
             }
         };
-        self.lines.push(SequenceLine::Request(format!("{name} S_OK")));
+        self.run.lines.push(SequenceLine::Request(format!("{name} S_OK")));
     }
 
     /// Detaches a profiler that has asked for it once no thread is in a callback: a thread of the runtime does so, of which the
@@ -231,7 +242,7 @@ impl Recorder<'_> {
             return;
         }
         world.shared().change_process(|process| process.profiler = ProfilerStatus::None);
-        self.lines.push(SequenceLine::Callback(SequenceCallback {
+        self.run.lines.push(SequenceLine::Callback(SequenceCallback {
             thread: None,
             mode: None,
             name: "ProfilerDetachSucceeded".to_owned(),
@@ -287,13 +298,18 @@ impl Recorder<'_> {
         };
         // Callbacks of the GC are made to the newer interface first.
         for (index, name) in names.iter().enumerate() {
-            self.lines.push(SequenceLine::Callback(SequenceCallback {
+            let walk = is_walked.then(|| {
+                let (walk, events) = walk(world, os);
+                self.run.walks.push((self.run.lines.len(), events));
+                walk
+            });
+            self.run.lines.push(SequenceLine::Callback(SequenceCallback {
                 thread: Some(number),
                 mode: Some(mode),
                 name: (*name).to_owned(),
                 repeats: false,
                 arguments: if index == 0 { arguments.clone() } else { String::new() },
-                walk: is_walked.then(|| walk(world, os)),
+                walk,
             }));
         }
     }
@@ -436,9 +452,10 @@ fn recorded_name(name: &str) -> &str {
     name.rsplit_once(':').filter(|(_, number)| is_number(number)).map_or(name, |(name, _)| name)
 }
 
-/// Walks the thread's own stack as the profiler does, and returns the result with the names of the frames.
-fn walk(world: &World<'_>, os: OsThreadId) -> String {
+/// Walks the thread's own stack as the profiler does, and returns the result with the names of the frames, and the events.
+fn walk(world: &World<'_>, os: OsThreadId) -> (String, Vec<Event>) {
     let runtime = world.as_synced();
+    runtime.log.listen();
     let mut frames = String::new();
     let outcome = runtime.on(os).do_stack_snapshot(
         &SnapshotRequest::default(),
@@ -458,5 +475,5 @@ fn walk(world: &World<'_>, os: OsThreadId) -> String {
         Outcome::Returned(HResult::FAIL) => "E_FAIL".to_owned(),
         other => other.to_string(),
     };
-    result + &frames
+    (result + &frames, runtime.log.take())
 }

@@ -2,7 +2,17 @@
 
 use super::*;
 use crate::recordings::embedded;
+use crate::sequences::sequences;
 use std::sync::OnceLock;
+
+/// Folder of the traces that the recorder has taken in CLRs.
+const DOORS: &str = "sim/cli/tests/doors";
+
+/// Returns the runtime of a trace, whose file has its name.
+pub(crate) fn traced(file: &str) -> Generation {
+    let name = Path::new(file).file_stem().and_then(|stem| stem.to_str());
+    name.and_then(Generation::from_name).unwrap_or_else(|| panic!("{file} is of no runtime"))
+}
 
 /// Returns the coverage by all recordings of the fixtures and all texts of the gallery.
 pub(crate) fn measured() -> &'static Coverage {
@@ -12,8 +22,14 @@ pub(crate) fn measured() -> &'static Coverage {
 
 fn measure() -> Coverage {
     let mut coverage = Coverage::new();
-    for (_, recording) in embedded() {
-        coverage.add_recording(recording).unwrap();
+    for (name, recording) in embedded() {
+        coverage.add_recording(name, recording).unwrap();
+    }
+    for (name, scenario, recorded) in sequences() {
+        coverage.add_sequence(&name, &scenario, &recorded).unwrap();
+    }
+    for (name, trace) in files(DOORS, &[".txt"]) {
+        coverage.add_trace(&name, traced(&name), &trace);
     }
     for (_, _, scenario) in gallery() {
         coverage.add_scenario(scenario).unwrap();

@@ -19,6 +19,7 @@ mod references;
 mod repository;
 mod runtimes;
 mod surface;
+mod wanted;
 mod workflows;
 
 use crate::gallery::{calls, gallery};
@@ -30,6 +31,6 @@ use clr_sim::book::references::{Kind, all, find};
 use clr_tests::coverage::{By, Cover, Coverage, DIED, HOLES, RecordedCall, TESTED, outcome_word};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};

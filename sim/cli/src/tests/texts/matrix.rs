@@ -110,6 +110,9 @@ fn a_result_may_have_another_reason_on_another_runtime() {
         "    the walk starts from the seed [C-051, C-052, C-053]",
         "    on framework, coreclr-3.1-windows: the walk starts from the Frame chain with",
         "    all registers 0 [C-045, C-097]",
+        "    assumed on framework",
+        "",
+        "What was recorded of runtimes for Windows was recorded under wine alone.",
     ];
     assert_eq!(lines, expected);
     let answer = matrix(text, &["--on", "windows", "--json"]);

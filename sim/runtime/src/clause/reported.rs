@@ -1,7 +1,7 @@
 //! Clauses about the frames that a walk visits, and those that it reports.
 
 use super::ClauseEntry;
-use super::sets::{ALL, CLR4, MANAGED_EH};
+use super::sets::{ALL, CLR4, HELPER_FRAMES, MANAGED_EH};
 
 clauses! {
     Reported:
@@ -51,7 +51,7 @@ clauses! {
          provides Rip, Rsp and Rbp of that method.";
     71: ALL, "frames.h: InlinedCallFrame; recordings",
         "An InlinedCallFrame without an active call leads nowhere and is dropped.";
-    72: ALL, "cgenamd64.cpp: HelperMethodFrame::UpdateRegDisplay; recordings",
+    72: HELPER_FRAMES, "cgenamd64.cpp: HelperMethodFrame::UpdateRegDisplay; recordings",
         "A HelperMethodFrame leads to the managed code that called the helper, and provides all of \
          its callee-saved registers.";
     73: ALL, "cgenamd64.cpp: TransitionFrame::UpdateRegDisplay; recordings",

@@ -26,6 +26,8 @@ pub(super) const CONTEXT_4D0: Generations = LARGE_CONTEXT.inverse();
 pub(super) const WHOLE_SEED: Generations = all_with!(|it| !it.seed_size().depends_on_flags());
 /// The generations in which managed code dispatches exceptions.
 pub(super) const MANAGED_EH: Generations = all_with!(|it| it.hides_exception_handling());
+/// The generations with HelperMethodFrames.
+pub(super) const HELPER_FRAMES: Generations = all_with!(|it| it.has_helper_method_frames());
 /// Newer generations that look code up only where a GC may be triggered.
 pub(super) const NEW_TRIGGERING: Generations =
     Generations::NEW.both(all_with!(|it| it.looks_up_only_in_triggering_callbacks()));

@@ -10,9 +10,11 @@ mod doors;
 mod patterns;
 mod replays;
 mod situations;
+mod unwinds;
 
 pub use declared::{HOLES, Hole, TESTED, Tested};
 pub use replays::{ReplayedCall, replayed, replayed_sequence};
+pub use unwinds::UnwindsError;
 
 use crate::shape::shape;
 use clr_recording::{Recording, RecordingLoadError, Sequence};
@@ -26,7 +28,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Kind of evidence that exercises clauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum By {
-    /// Calls of a real CLR, replayed with the same result, sequences of its callbacks, and traces.
+    /// Calls of a real CLR, replayed with the same result, sequences of its callbacks, traces, and
+    /// recorded unwinds.
     Recording,
     /// Calls of scenarios, with the result that the rules require.
     Scenario,
@@ -161,6 +164,22 @@ impl Coverage {
     pub fn add_trace(&mut self, name: &str, generation: Generation, trace: &str) {
         let clauses: Vec<_> = doors::shown(generation, trace).collect();
         self.add_witness(name, generation, &clauses);
+    }
+
+    /// Replays the recorded unwinds of an image in a file of this name, and adds those with the recorded answer.
+    ///
+    /// # Errors
+    /// [`UnwindsError`] if they cannot be replayed.
+    pub fn add_unwinds(
+        &mut self,
+        name: &str,
+        image: &[u8],
+        vectors: &[u8],
+    ) -> Result<(), UnwindsError> {
+        for clauses in unwinds::replayed(image, vectors)? {
+            self.add_witness(name, unwinds::RUNTIME, &clauses);
+        }
+        Ok(())
     }
 
     /// Adds the clauses that apply to something recorded.

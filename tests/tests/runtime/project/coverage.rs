@@ -3,7 +3,11 @@
 use super::*;
 use crate::recordings::embedded;
 use crate::sequences::sequences;
+use clr_recording::vectors::decompress;
 use std::sync::OnceLock;
+
+/// Maximum size of decompressed unwinds in bytes.
+const LIMIT: usize = 1 << 28;
 
 /// Folder of the traces that the recorder has taken in CLRs.
 const DOORS: &str = "sim/cli/tests/doors";
@@ -30,6 +34,15 @@ fn measure() -> Coverage {
     }
     for (name, trace) in files(DOORS, &[".txt"]) {
         coverage.add_trace(&name, traced(&name), &trace);
+    }
+    for fixture in clr_fixtures::all() {
+        let name =
+            fixture.name.strip_prefix("win64/vec/").and_then(|it| it.strip_suffix(".vec.gz"));
+        if let Some(name) = name {
+            let image = clr_fixtures::get(&format!("win64/img/{name}.dll")).unwrap();
+            let vectors = decompress(fixture.bytes, LIMIT).unwrap();
+            coverage.add_unwinds(fixture.name, image, &vectors).unwrap();
+        }
     }
     for (_, _, scenario) in gallery() {
         coverage.add_scenario(scenario).unwrap();

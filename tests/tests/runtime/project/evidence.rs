@@ -149,7 +149,7 @@ it in the nightly run: {COST}.
 }
 
 /// What `.ci/bugs.py --shown` was measured to cost.
-const COST: &str = "17 minutes of one processor, the build included, so 7 seconds for each bug";
+const COST: &str = "17 minutes of one processor, or 7 seconds for each bug";
 
 /// Compares a generated file; `CLR_BLESS=1` writes it.
 fn check(file: &str, found: &str) {

@@ -4,7 +4,8 @@ use super::program::{Exit, Function, FunctionIndex, Program, Statement};
 use std::collections::BTreeSet;
 
 impl Program {
-    /// Returns the program with calls of some functions replaced by their bodies. The functions stay, and none calls them.
+    /// Returns the program with calls of some functions replaced by their bodies. The functions stay without a body, and
+    /// none calls them.
     #[must_use]
     pub fn with_inlined(&self, inlined: &BTreeSet<FunctionIndex>) -> Self {
         let mut program = self.clone();
@@ -14,6 +15,11 @@ impl Program {
             if let Some(function) = before.last_mut() {
                 let body = core::mem::take(&mut function.body);
                 function.body = inline(body, index, after, inlined);
+            }
+        }
+        for id in inlined {
+            if let Some(function) = program.functions.get_mut(id.index()) {
+                function.body.clear();
             }
         }
         program
@@ -43,6 +49,24 @@ fn inline(
         vec![statement]
     });
     replaced.collect()
+}
+
+impl Program {
+    /// Returns true if a function is named elsewhere than in a plain call.
+    #[must_use]
+    pub fn names_otherwise(&self, function: FunctionIndex) -> bool {
+        let names = |statement: &Statement| match statement {
+            Statement::Runtime(call) => call.target == Some(function),
+            Statement::Exit(Exit::TailCall(_, callee))
+            | Statement::Trap(callee)
+            | Statement::SwitchStack(callee) => *callee == function,
+            _ => false,
+        };
+        self.functions.iter().any(|caller| {
+            matches!(caller.end, Some(Exit::TailCall(_, callee)) if callee == function)
+                || caller.body.iter().any(|statement| statement.contains(&names))
+        })
+    }
 }
 
 impl Function {
@@ -88,6 +112,8 @@ mod tests {
         let last = program.with_inlined(&[FunctionIndex(2)].into());
         assert_eq!(last.functions[0].body[1], Statement::Loop(2, vec![call(1)]));
         assert_eq!(last.functions[1].body, [Statement::Work(3), Statement::Work(2)]);
+        assert_eq!(last.functions[2].body, []);
+        assert!(!program.names_otherwise(FunctionIndex(2)));
         assert_eq!(program.with_inlined(&BTreeSet::new()), program);
     }
 

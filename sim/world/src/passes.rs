@@ -1,7 +1,7 @@
 //! Steps of the two native exception passes at a frame, with their callbacks (contract §6).
 
-use super::step::Action;
 use super::frames::Frame;
+use super::step::Action;
 use super::step::Step;
 use clr_codegen::{FuncletKind, HandlerKind};
 use clr_runtime::profiling::{CallbackKind, CallbackMode};

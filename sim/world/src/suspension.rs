@@ -1,7 +1,7 @@
 //! Suspension: a thread that collects stops all others, which wait (contract §2.4).
 
-use super::step::{Phase, Step};
 use super::signal::RED_ZONE;
+use super::step::{Phase, Step};
 use super::{StepEvent, World};
 use crate::stubs::{Shared, TRAP_RETURNING_THREADS};
 use clr_machine::Observer as _;

@@ -1,8 +1,8 @@
 //! Threads of a world.
 
 use super::exceptions::Dispatch;
-use super::step::{About, Step};
 use super::signal::Interrupted;
+use super::step::{About, Step};
 use super::{Collection, ExceptionClass, World};
 use crate::stubs::Identity;
 use clr_codegen::shadow_stack::{CallerState, ShadowStack};

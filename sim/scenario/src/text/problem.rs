@@ -170,7 +170,7 @@ pub enum ProblemKind {
     ExportPlace,
     /// A function that some generations lack, and that cannot be part of its callers.
     #[error(
-        "a function with `on` is managed, and leaves its body only at the end: elsewhere its callers contain it"
+        "a function with `on` is managed, leaves its body only at the end, and is named by `call` alone: elsewhere its callers contain it"
     )]
     InlinedExit,
     /// A `catch` without a `try`.
@@ -393,7 +393,9 @@ impl ProblemKind {
             Self::MissingNode { missing, .. } => format!("expected `{missing} …` in its block"),
             Self::Without(part, other) => format!("add `{other}`, or remove `{part}`"),
             Self::ExtraBlock(_) => "expected the end of the line".to_owned(),
-            Self::InlinedExit => "remove `on`, or what leaves the function".to_owned(),
+            Self::InlinedExit => {
+                "remove `on`, or what leaves the function or names it otherwise".to_owned()
+            }
             Self::CatchWithoutTry => "expected `try { … }` before it".to_owned(),
             Self::ClauseWithoutGuarded(_) => "expected `guarded { … }` before it".to_owned(),
             Self::FilterWithoutCatch => "expected `on-catch { … }` after it".to_owned(),

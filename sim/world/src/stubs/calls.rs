@@ -78,7 +78,7 @@ impl Plan {
                 self.loading(source.target, self.call_qcall(caller, method, helper))
             }
             RuntimeCallKind::LoadClass => {
-                let (method, helper) = (Shared::GetTypeCore, Shared::LoadType);
+                let (method, helper) = (Shared::GetType, Shared::LoadType);
                 self.loading(source.target, self.call_qcall(caller, method, helper))
             }
             RuntimeCallKind::ReplaceOnStack => of_helper(Shared::Patchpoint),

@@ -424,7 +424,7 @@ impl Plan {
             Shared::NameThread => self.qcall(shared, Shared::InformThreadNameChange),
             Shared::LoadAssembly => self.qcall(shared, Shared::AssemblyNativeLoad),
             Shared::Collect | Shared::CollectStub => self.qcall(shared, Shared::GcInterfaceCollect),
-            Shared::GetTypeCore => self.qcall(shared, Shared::LoadType),
+            Shared::GetType => self.qcall(shared, Shared::LoadType),
             Shared::DestroyAllocator => self.qcall(shared, Shared::LoaderAllocatorDestroy),
             Shared::DestroyMethod => self.qcall(shared, Shared::RuntimeMethodDestroy),
             Shared::CreateHandle => self.qcall(shared, Shared::HandleAlloc),

@@ -75,7 +75,7 @@ shared! {
     /// Loads an assembly.
     LoadAssembly "System.Reflection.Assembly.Load",
     /// Looks up a class by its name.
-    GetTypeCore "System.Reflection.RuntimeAssembly.GetTypeCore",
+    GetType "System.Type.GetType",
     /// Unloads the collectible part of an assembly.
     DestroyAllocator "System.Reflection.LoaderAllocatorScout.Destroy",
     /// Destroys a dynamic method, where that is a QCall.

@@ -138,7 +138,7 @@ impl Shared {
                 | Self::DispatchInfoThrow
                 | Self::NameThread
                 | Self::LoadAssembly
-                | Self::GetTypeCore
+                | Self::GetType
                 | Self::DestroyAllocator
                 | Self::DestroyMethod
                 | Self::CreateHandle

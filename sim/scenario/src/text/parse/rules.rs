@@ -104,7 +104,12 @@ pub(super) fn check(scenario: &Scenario, nodes: &[Node<'_>], problems: &mut Prob
     }
     for function in scenario.only_on.keys() {
         let inlined = scenario.program.functions.get(function.index());
-        if inlined.is_none_or(|inlined| inlined.has_exits() || inlined.kind == CodeKind::Native) {
+        let starts = scenario.threads.iter().any(|thread| thread.start == *function);
+        let is_named =
+            function.index() == 0 || starts || scenario.program.names_otherwise(*function);
+        let cannot_be =
+            inlined.is_none_or(|inlined| inlined.has_exits() || inlined.kind == CodeKind::Native);
+        if cannot_be || is_named {
             problems.push((places.part(*function, &["body"]), ProblemKind::InlinedExit));
         }
     }

@@ -43,7 +43,7 @@ pub struct CallbackArguments {
     pub objects: u64,
     /// Number of objects that the program has made since the last GC, in its callbacks.
     pub allocated: u64,
-    /// What the GC collects.
+    /// The extent of the GC.
     pub collection: Collection,
     /// Objects wait for the finalizer's thread.
     pub finalizing: bool,
@@ -68,7 +68,7 @@ pub(super) struct Made {
     live: Vec<(u64, u64)>,
     /// The GC that the server GC's thread has been asked for was induced by the program.
     pub induced: bool,
-    /// What the program has arranged.
+    /// Arrangements of the program.
     pub arranged: Arranged,
     /// The compilations of its methods.
     pub compilations: Compilations,

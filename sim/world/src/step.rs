@@ -78,7 +78,7 @@ pub(super) enum Step {
     Propagate,
 }
 
-/// What a callback is about, where the registers of the thread do not say it.
+/// The subject of a callback, where the registers of the thread do not say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct About {
     /// The method.

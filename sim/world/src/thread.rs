@@ -50,13 +50,13 @@ pub(super) struct Executed {
     /// Remaining steps of the current service.
     pub pending: VecDeque<Step>,
     pub in_callback: Option<CallbackKind>,
-    /// What that callback is about, if its step says so.
+    /// The subject of that callback, if its step says so.
     pub about: Option<About>,
     /// The last service that the thread's code has called.
     pub served: Option<Service>,
     /// The GC that the thread makes was induced by the program.
     pub induced: bool,
-    /// What the GC collects that the thread makes, if the program has asked for it.
+    /// The extent of the GC that the thread makes, if the program has asked for it.
     pub collection: Option<Collection>,
     /// Number of the object that the thread has made last, from 1; 0 if it has made none.
     pub object: u64,

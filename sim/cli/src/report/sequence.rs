@@ -26,7 +26,7 @@ struct FailedSequence {
     what: Failure,
 }
 
-/// What is wrong with a sequence.
+/// The reason why a sequence fails.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Failure {

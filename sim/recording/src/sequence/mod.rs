@@ -78,7 +78,7 @@ pub enum SequenceWalks {
 pub enum SequenceLine {
     /// A callback.
     Callback(SequenceCallback),
-    /// What the program has asked the profiler for, with the result.
+    /// A request of the program to the profiler, with the result.
     Request(String),
 }
 

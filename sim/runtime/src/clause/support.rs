@@ -64,7 +64,7 @@ impl fmt::Display for Support {
     }
 }
 
-/// What supports a clause on a runtime, with its name.
+/// The support of a clause on a runtime, with its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Witness {
     /// A recording that does not come out without the rule.

@@ -12,7 +12,7 @@ pub(super) use super::values::{
 /// The evidence for a runtime's answer, strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Known {
-    /// Recorded calls of this runtime show the answer.
+    /// Recorded calls or sequences of callbacks of this runtime show the answer.
     Observed,
     /// The source of this runtime has the answer: file, from the repository's root, and function.
     Read(&'static str),

@@ -250,7 +250,7 @@ questions! {
     /// Returns the methods of the class library below the first method of a thread that a program has started.
     thread_start_path: StartPath,
 
-    /// Returns true if a method of the class library calls the handlers of the end of the process.
+    /// Returns true if the method of the class library that calls the handlers of the end of the process has a frame below them.
     handles_exit_in_class_library: bool,
 
     /// Returns the code that throws when the check of an index or a cast fails.

@@ -56,7 +56,7 @@ pub enum SequenceRunError {
     },
 }
 
-/// What the profiler of a recorded sequence gets from a program.
+/// The callbacks that the profiler of a recorded sequence gets from a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SequenceRun {
@@ -129,7 +129,7 @@ struct Recorder<'r> {
     requests: Vec<(FunctionIndex, Request)>,
 }
 
-/// What a profiler requests of the runtime.
+/// A request of a profiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Request {
     Mark(u32),

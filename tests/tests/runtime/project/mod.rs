@@ -5,6 +5,7 @@ mod additions;
 mod arrows;
 mod book;
 mod bugs;
+mod callbacks;
 mod campaigns;
 mod circles;
 mod contributing;

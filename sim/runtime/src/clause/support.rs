@@ -24,7 +24,7 @@ pub enum Support {
     Shown,
     /// Recorded calls of the runtime, which were replayed with the same result.
     Observed,
-    /// The source of the runtime.
+    /// The source of the runtime, or one of another version that was compared with its machine code.
     Read,
     /// The documentation, which names no runtime.
     Documented,

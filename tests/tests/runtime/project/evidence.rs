@@ -120,6 +120,8 @@ The support of each clause on each runtime on which it holds: {cells} cells. {} 
 * †: all of it was seen under wine, and nothing on Windows itself: {wine} cells.
 * *read*: a source of this runtime was read; the last column names file and function. Files without a
   repository are those of CoreCLR 3.1, `sscli2` is Shared Source CLI 2.0 (.NET Framework 2.0).
+  For .NET 8 to 11 no source of the release was at hand: source of another version was read, and compared with
+  the machine code of the release, which the row names.
 * *documented*: a page says so, without naming a runtime.
 * **assumed**: nothing of this runtime shows it. What was observed or read elsewhere, or read at the
   main branch of dotnet/runtime, is taken to hold here too. [The last table](#what-it-would-take) says

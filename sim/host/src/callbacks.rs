@@ -232,28 +232,14 @@ impl Target {
         let to = &self.first;
         let Some(home) = inner.stage().and_then(|stage| raised.home(&stage)) else { return false };
         let Home { class, module, assembly } = home;
-        let call = |act: &mut dyn FnMut() -> HResult| raised.call(inner, act);
         // SAFETY: the profiler's object, which there is a reference to.
         unsafe {
             raise!(raised, inner {
                 to: ClassUnloadStarted(class) ModuleUnloadStarted(module)
                     ModuleUnloadFinished(module, HResult::OK) AssemblyUnloadStarted(assembly)
-                    AssemblyUnloadFinished(assembly, HResult::OK);
-            }
-                // A class is loaded once.
-                Kind::ClassLoadStarted | Kind::ClassLoadFinished
-                    if inner.loaded_classes.borrow().contains(&class.0) => {}
-                Kind::ClassLoadStarted => call(&mut || to.ClassLoadStarted(class)),
-                Kind::ClassLoadFinished => {
-                    inner.loaded_classes.borrow_mut().insert(class.0);
-                    call(&mut || to.ClassLoadFinished(class, HResult::OK));
-                }
-                Kind::ClassUnloadFinished => {
-                    inner.loaded_classes.borrow_mut().remove(&class.0);
-                    call(&mut || to.ClassUnloadFinished(class, HResult::OK));
-                }
-                _ => return false,
-            );
+                    AssemblyUnloadFinished(assembly, HResult::OK) ClassLoadStarted(class)
+                    ClassLoadFinished(class, HResult::OK) ClassUnloadFinished(class, HResult::OK);
+            } _ => return false,);
         }
         true
     }

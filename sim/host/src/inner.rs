@@ -77,8 +77,6 @@ pub(crate) struct Inner {
     /// Number of modules that are loaded, of those that a process has from its start; more than there are
     /// when all are.
     pub(crate) modules_loaded: Cell<usize>,
-    /// The ids of the classes that callbacks have reported as loaded.
-    pub(crate) loaded_classes: RefCell<BTreeSet<u64>>,
     /// The functions that the JIT compiles.
     pub(crate) compiling: RefCell<BTreeSet<FunctionId>>,
     /// Called when the profiler has been detached.

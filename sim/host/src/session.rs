@@ -127,7 +127,6 @@ impl Session {
             exports: RefCell::default(),
             objects_made: Cell::new(0),
             modules_loaded: Cell::new(usize::MAX),
-            loaded_classes: RefCell::default(),
             compiling: RefCell::default(),
             on_detach: RefCell::default(),
             on_request: RefCell::default(),

@@ -53,7 +53,6 @@ impl Session {
             process.gc_initialized &= !is_new;
         });
         inner.modules_loaded.set(if is_new { 0 } else { usize::MAX });
-        inner.loaded_classes.borrow_mut().clear();
         inner.compiling.borrow_mut().clear();
         inner.high_events.set(0);
         inner.hooks.clear();

@@ -2,7 +2,7 @@
 //!
 //! A method is compiled by the first call through its precode, again where a profiler has requested a ReJIT, on the
 //! stack where a loop runs long, and by threads of tiered compilation. Observed on 3.1.3, 8.0.34, 9.0.23, 10.0.15 and
-//! 11.0.0.
+//! 11.0.0. First calls of one method by two threads at once do not wait for each other (assumed).
 
 use super::World;
 use super::arrangement::Awaited;
@@ -139,7 +139,7 @@ impl World<'_> {
     /// Loads the class of a method, unless it was loaded before: its data is allocated from a loader heap in any mode
     /// (G14).
     fn class_load(&mut self, method: u64) -> Vec<Step> {
-        let class = self.runtime.code.method(FunctionId(method)).map(|(_, method)| method.class);
+        let class = self.class_of(method);
         if class.is_some_and(|class| !self.made.compilations.loaded.insert(class)) {
             return Vec::new();
         }
@@ -149,6 +149,22 @@ impl World<'_> {
             Step::Release(Lock::LoaderHeap),
             Step::Callback(Kind::ClassLoadFinished),
         ]
+    }
+
+    /// Forgets that a method was compiled and its class loaded, as its code is unloaded: a call or a load after that begins
+    /// anew (assumed).
+    pub(super) fn forget_compilation(&mut self, method: u64) {
+        let class = self.class_of(method);
+        let compilations = &mut self.made.compilations;
+        compilations.changes += 1;
+        compilations.compiled.remove(&method);
+        if let Some(class) = class {
+            compilations.loaded.remove(&class);
+        }
+    }
+
+    fn class_of(&self, method: u64) -> Option<u64> {
+        self.runtime.code.method(FunctionId(method)).map(|(_, method)| method.class)
     }
 
     fn kind_of(&self, method: u64) -> Option<CodeKind> {

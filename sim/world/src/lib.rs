@@ -61,6 +61,7 @@ mod thread;
 mod thrown;
 mod unloading;
 mod waiting;
+mod walkers;
 
 pub use arguments::CallbackArguments;
 pub use build::ALL_EVENTS;

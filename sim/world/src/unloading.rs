@@ -85,6 +85,7 @@ impl World<'_> {
     pub(super) fn unloading_step(&mut self, thread: usize, step: Step) -> StepEvent {
         match step {
             Step::Free(function) => {
+                self.forget_compilation(method_id(function));
                 self.runtime.code.free(MethodId(method_id(function)));
                 StepEvent::Stepped
             }

@@ -1,5 +1,6 @@
 //! Calls by which a program arranges something with the runtime, and the code that runs what it has arranged.
 
+use super::details::Detail;
 use super::frames::{Frames, call, call_computed, enable_preemptive_gc, service, set, with_frame};
 use super::helpers::plain;
 use super::{Plan, RETURN, Service, Shared, method_id, native, saving};
@@ -24,19 +25,9 @@ pub(super) fn calls(source: &Program, wanted: &impl Fn(&RuntimeCall) -> bool) ->
     source.functions.iter().any(|function| function.body.iter().any(in_body))
 }
 
-/// Returns true if a program has a statement of these kinds.
-pub(super) fn has(source: &Program, wanted: &[Kind]) -> bool {
-    calls(source, &|call| wanted.contains(&call.kind))
-}
-
-/// Returns true if a program has a statement of these kinds that names a function.
-pub(super) fn names(source: &Program, wanted: &[Kind]) -> bool {
-    calls(source, &|call| call.target.is_some() && wanted.contains(&call.kind))
-}
-
 /// Returns the helpers that worlds continue with because a program arranges something.
 pub(super) fn roots(source: &Program, path: StartPath) -> Vec<Shared> {
-    let has = |wanted: &[Kind]| has(source, wanted);
+    let has = |wanted: &[Kind]| calls(source, &|call| wanted.contains(&call.kind));
     let mut roots = Vec::new();
     if has(&[Kind::StartThread]) {
         roots.extend(first_of(path));
@@ -102,7 +93,7 @@ impl Plan {
         let place = constructor.map(|constructor| self.place(constructor));
         let class = Value::Number(place.map_or(0, method_id));
         let named = set(Word::Thread(offset::ALLOCATED as u32), class);
-        let named = self.names_objects.then_some(named);
+        let named = self.if_said(Detail::Object, named);
         let call = place.map(call);
         named.into_iter().chain(self.allocation(false)).chain(call).collect()
     }
@@ -111,6 +102,17 @@ impl Plan {
     pub(super) fn name_thread(&self, target: Option<FunctionIndex>) -> Vec<Statement> {
         let named = target.map(|target| self.naming(target));
         named.into_iter().chain([call(self.helper(Shared::NameThread))]).collect()
+    }
+
+    /// Loads an assembly or a class of a method, by a call of the runtime. Without a method nothing is named.
+    pub(super) fn loading(
+        &self,
+        target: Option<FunctionIndex>,
+        load: Vec<Statement>,
+    ) -> Vec<Statement> {
+        let method = target.map_or(0, |target| method_id(self.place(target)));
+        let named = set(Word::Register(Gpr::R10), Value::Number(method));
+        self.if_said(Detail::Load, named).into_iter().chain(load).collect()
     }
 
     fn naming(&self, target: FunctionIndex) -> Statement {
@@ -164,7 +166,7 @@ impl Plan {
             |body, kind, handler| Statement::Guarded(body, vec![EhClause { kind, body: handler }]);
         let body = match shared {
             Shared::ThreadStart => vec![call(self.helper(Shared::RunInternal))],
-            // The exception is thrown again behind the catch (recorded on 3.1.3).
+            // The exception is thrown again after the catch (recorded on 3.1.3).
             Shared::RunInternal => {
                 let caught = set(Word::Thread(offset::START as u32), Value::Number(0));
                 let inner = vec![call(self.helper(Shared::ThreadStartContext))];

@@ -1,5 +1,6 @@
 //! Requests of the program for GCs.
 
+use super::details::Detail;
 use super::frames::{call, set};
 use super::{Plan, Shared};
 use crate::Collection;
@@ -16,7 +17,7 @@ impl Plan {
             _ => Collection::Full,
         };
         let says = set(Word::Register(Gpr::R10), Value::Number(wanted.number()));
-        let says = self.says_collections.then_some(says);
+        let says = self.if_said(Detail::Collection, says);
         let helper = match kind {
             RuntimeCallKind::CollectInlined => Shared::CollectStub,
             _ => Shared::Collect,

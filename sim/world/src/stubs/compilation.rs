@@ -1,10 +1,9 @@
 //! The runtime's code that compiles methods.
 
-use super::frames::{Frames, call, enable_preemptive_gc, service, set, with_frame};
+use super::frames::{call, enable_preemptive_gc, service, set};
 use super::helpers::plain;
-use super::{Plan, RETURN, Service, Shared, method_id, native};
-use clr_codegen::{Function, FunctionIndex, Primitive, Statement, Value, Word};
-use clr_runtime::FrameKind;
+use super::{Plan, RETURN, Service, Shared, native};
+use clr_codegen::{Function, Primitive, Statement, Value, Word};
 use clr_unwind::Gpr;
 
 /// Reports the code of a method to the code manager, if a service has compiled one.
@@ -20,8 +19,7 @@ impl Plan {
             Shared::Jit => Self::jit(),
             Shared::TierUp => self.preemptive_helper(shared, Service::TierUp),
             Shared::TieringThread => self.tiering_thread(),
-            Shared::Patchpoint => self.patchpoint(),
-            Shared::PatchpointWorker => self.patchpoint_worker(),
+            Shared::Patchpoint | Shared::PatchpointWorker => self.patchpoint(shared),
             _ => return None,
         })
     }
@@ -42,44 +40,12 @@ impl Plan {
         native(Shared::TieringThread, plain(), body, RETURN)
     }
 
-    /// Creates the helper that code calls whose loop has run long: it compiles the method again.
-    fn patchpoint(&self) -> Function {
-        if self.generation.has_helper_method_frames() {
-            return self.with_helper_frame(Shared::Patchpoint, self.replacing_on_stack());
-        }
-        let shape = self.frames.transition_stub();
-        let body = vec![
-            set(Word::Register(self.frames.first_argument()), Value::Pushed),
-            set(Word::Register(Gpr::R10), Value::Number(0)),
-            call(self.helper(Shared::PatchpointWorker)),
-        ];
-        native(Shared::Patchpoint, shape, body, RETURN)
-    }
-
-    fn patchpoint_worker(&self) -> Function {
-        let (shape, at) = with_frame();
-        let mut body = self.frames.transition_frame(at, FrameKind::DynamicHelper);
-        body.extend(self.replacing_on_stack());
-        body.push(Frames::unlink(at));
-        native(Shared::PatchpointWorker, shape, body, RETURN)
-    }
-
-    fn replacing_on_stack(&self) -> Vec<Statement> {
+    /// Creates the helper that code calls whose loop has run long, or its worker: it compiles the method again. Its Frame is
+    /// assumed: recorded walks show the frames alone.
+    fn patchpoint(&self, shared: Shared) -> Function {
         let mut body = vec![enable_preemptive_gc()];
         body.extend(compiling(Service::ReplaceOnStack));
         body.extend(self.frames.disable_preemptive_gc());
-        body
-    }
-
-    /// Loads an assembly or a class of a method, by a call of the runtime. Without a method nothing is named.
-    pub(super) fn loading(
-        &self,
-        target: Option<FunctionIndex>,
-        load: Vec<Statement>,
-    ) -> Vec<Statement> {
-        let method = target.map_or(0, |target| method_id(self.place(target)));
-        let named = set(Word::Register(Gpr::R10), Value::Number(method));
-        let named = self.names_loads.then_some(named);
-        named.into_iter().chain(load).collect()
+        self.gc_helper(shared, [Shared::Patchpoint, Shared::PatchpointWorker], body)
     }
 }

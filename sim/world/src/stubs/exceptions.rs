@@ -1,6 +1,7 @@
 //! Throwing and handling of exceptions: by native code, or in newer runtimes by managed code that
 //! calls native helpers.
 
+use super::details::Detail;
 use super::frames::{
     Frames, call, call_computed, enable_preemptive_gc, reserve_frame, service, set, with_frame,
 };
@@ -44,7 +45,7 @@ impl Plan {
     pub(super) fn fault(&self, class: ExceptionClass) -> Vec<Statement> {
         let rax = Word::Register(Gpr::Rax);
         let noted = set(Word::Thread(offset::LAST_THROWN as u32), Value::Number(class.number()));
-        let noted = self.names_exceptions.then_some(noted);
+        let noted = self.if_said(Detail::Exception, noted);
         let reads = [set(rax, Value::Number(0)), set(rax, Value::At(Gpr::Rax, 0))];
         noted.into_iter().chain(reads).collect()
     }
@@ -72,7 +73,7 @@ impl Plan {
     pub(super) fn throw(&self, class: ExceptionClass) -> Vec<Statement> {
         let argument = Word::Register(self.frames.first_argument());
         let class = set(argument, Value::Number(class.number()));
-        let class = self.names_exceptions.then_some(class);
+        let class = self.if_said(Detail::Exception, class);
         class.into_iter().chain([call(self.helper(Shared::Throw))]).collect()
     }
 
@@ -98,9 +99,10 @@ impl Plan {
         if let Some(own) = own {
             let class = Value::Number(own.number());
             body.insert(0, set(Word::Thread(offset::LAST_THROWN as u32), class));
-        } else if self.names_exceptions && shared == Shared::Throw {
+        } else if shared == Shared::Throw {
             let thrown = Value::Register(self.frames.first_argument());
-            body.insert(0, set(Word::Thread(offset::LAST_THROWN as u32), thrown));
+            let thrown = set(Word::Thread(offset::LAST_THROWN as u32), thrown);
+            body.splice(0..0, self.if_said(Detail::Exception, thrown));
         }
         let handles = if shared == Shared::Rethrow { Shared::RhRethrow } else { Shared::RhThrowEx };
         body.extend(self.handle(handles));

@@ -1,5 +1,6 @@
 //! JIT helpers, FCalls and QCalls.
 
+use super::details::Detail;
 use super::frames::{Frames, call, enable_preemptive_gc, reserve_frame, service, set, with_frame};
 use super::{Caller, Plan, RETURN, Service, Shared, Stub, leaf, native, saving};
 use clr_codegen::{
@@ -25,27 +26,36 @@ impl Plan {
         native(shared, shape, body, RETURN)
     }
 
-    /// Creates `JIT_New`: a helper that may trigger a GC, and therefore has a Frame.
-    pub(super) fn new_helper(&self) -> Function {
-        let allocate = call(self.helper(Shared::Allocate));
-        if self.generation.has_helper_method_frames() {
-            return self.with_helper_frame(Shared::New, vec![allocate]);
+    /// Creates a helper that may trigger a GC, and therefore has a Frame: a HelperMethodFrame, or, where there are none, a
+    /// DynamicHelperFrame of the worker that its stub calls.
+    pub(super) fn gc_helper(
+        &self,
+        shared: Shared,
+        [stub, worker]: [Shared; 2],
+        inner: Vec<Statement>,
+    ) -> Function {
+        if shared == worker {
+            let (shape, at) = with_frame();
+            let mut body = self.frames.transition_frame(at, FrameKind::DynamicHelper);
+            body.extend(inner);
+            body.push(Frames::unlink(at));
+            return native(worker, shape, body, RETURN);
         }
-        let shape = self.frames.transition_stub();
+        if self.generation.has_helper_method_frames() {
+            return self.with_helper_frame(stub, inner);
+        }
         let body = vec![
             set(Word::Register(self.frames.first_argument()), Value::Pushed),
             set(Word::Register(Gpr::R10), Value::Number(0)),
-            call(self.helper(Shared::NewWorker)),
+            call(self.helper(worker)),
         ];
-        native(Shared::New, shape, body, RETURN)
+        native(stub, self.frames.transition_stub(), body, RETURN)
     }
 
-    pub(super) fn new_worker(&self) -> Function {
-        let (shape, at) = with_frame();
-        let mut body = self.frames.transition_frame(at, FrameKind::DynamicHelper);
-        body.push(call(self.helper(Shared::Allocate)));
-        body.push(Frames::unlink(at));
-        native(Shared::NewWorker, shape, body, RETURN)
+    /// Creates `JIT_New` or its worker.
+    pub(super) fn allocating_helper(&self, shared: Shared) -> Function {
+        let allocate = call(self.helper(Shared::Allocate));
+        self.gc_helper(shared, [Shared::New, Shared::NewWorker], vec![allocate])
     }
 
     /// Returns the statements of a method that allocates an object.
@@ -155,8 +165,8 @@ impl Plan {
     /// Creates a handle, of no object if the program says so.
     pub(super) fn create_handle(&self, is_empty: bool) -> Vec<Statement> {
         let argument = Value::Number(if is_empty { EMPTY_HANDLE } else { 0 });
-        let argument =
-            self.creates_empty_handles.then_some(set(Word::Register(ARGUMENT), argument));
+        let argument = set(Word::Register(ARGUMENT), argument);
+        let argument = self.if_said(Detail::EmptyHandle, argument);
         let helper = self.qcall_or(Shared::CreateHandle, Shared::HandleAlloc);
         argument.into_iter().chain([call(self.helper(helper))]).collect()
     }

@@ -104,3 +104,12 @@ fn code_is_replaced_on_the_stack_where_the_runtime_does_so() {
         assert_eq!(found, expected, "{generation}");
     }
 }
+
+#[test]
+fn the_class_of_an_unloaded_method_is_loaded_anew() {
+    let load = runtime(Call::LoadClass, Some(1));
+    let body = vec![load.clone(), load.clone(), runtime(Call::UnloadAssembly, Some(1)), load];
+    let functions = vec![jit("App.Main", body), jit("App.Plugin", Vec::new())];
+    let found = compilations(functions, &[MAIN], Generation::Net9Unix, None);
+    assert_eq!(found, [&FIRST[..2], &FIRST[..2]].concat());
+}

@@ -67,8 +67,10 @@ services! {
     ServeGc,
     /// Sets the name of the thread.
     NameThread,
-    /// Waits for something outside the program.
-    Wait,
+    /// Sleeps.
+    Sleep,
+    /// Waits until a monitor's lock is free.
+    AwaitMonitor,
     /// Makes a GC: all other threads are stopped meanwhile.
     Collect,
     /// Restores the registers of a thread that was redirected.

@@ -60,6 +60,7 @@ pub mod synthetic;
 mod thread;
 mod thrown;
 mod unloading;
+mod wait_place;
 mod waiting;
 mod walkers;
 
@@ -74,6 +75,7 @@ pub use process_end::ProcessEnd;
 pub use signal::{SIGNAL_FRAME_SIZE, Signal, SignalError, SignalStack};
 pub use suspension::StopBy;
 pub use thread::{Activation, ThreadStart};
+pub use wait_place::WaitPlace;
 pub use waiting::Waiting;
 
 use crate::stubs::{Expanded, Shared};

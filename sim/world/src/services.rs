@@ -36,7 +36,7 @@ impl World<'_> {
             Service::LoadLibrary => return self.load_library(),
             Service::RareDisable => return Self::come_back_later(),
             Service::RestoreContext => return vec![Step::Restore],
-            Service::Wait => return vec![Step::Wait(1), Step::Return(0)],
+            Service::Sleep | Service::AwaitMonitor => return vec![Step::Wait(1), Step::Return(0)],
             Service::FastHook => return vec![Step::Hook, Step::Return(0)],
             Service::FindCode => return vec![Step::Return(self.code_of(self.method()))],
             Service::Collect => return self.collect(thread),

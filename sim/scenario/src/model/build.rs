@@ -88,7 +88,11 @@ pub(crate) fn place_of(
             (expanded.placed.get(function.index()).copied(), index)
         }
         StopAt::Runtime { function, index, .. } => (expanded.find(function), index),
-        StopAt::After(_) | StopAt::Callback { .. } | StopAt::Hook(_) | StopAt::End => (None, 0),
+        StopAt::After(_)
+        | StopAt::Wait { .. }
+        | StopAt::Callback { .. }
+        | StopAt::Hook(_)
+        | StopAt::End => (None, 0),
     };
     let Some(function) = function else { return Ok(None) };
     let own = || linked.instructions.iter().filter(|placed| placed.function == Some(function));

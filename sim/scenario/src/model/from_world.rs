@@ -11,7 +11,7 @@ use clr_runtime::generation::ProfilerSuspension;
 use clr_runtime::profiling::{CallbackKind, HResult};
 use clr_unwind::Gpr;
 use clr_world::stubs::RuntimeFunction;
-use clr_world::{StepEvent, ThreadStart, World};
+use clr_world::{StepEvent, ThreadStart, WaitPlace, World};
 use std::collections::BTreeMap;
 
 impl Scenario {
@@ -99,6 +99,7 @@ struct Passed {
     /// Number of times that the thread was before the instruction at an address (VA).
     visits: BTreeMap<u64, u32>,
     callbacks: BTreeMap<CallbackKind, u32>,
+    waits: BTreeMap<WaitPlace, u32>,
     last: Option<StepEvent>,
 }
 
@@ -111,8 +112,14 @@ impl Passed {
             *self.visits.entry(rip).or_default() += 1;
         }
         let event = world.step(thread).ok()?;
-        if let StepEvent::Callback(kind) = event {
-            *self.callbacks.entry(kind).or_default() += 1;
+        match event {
+            StepEvent::Callback(kind) => *self.callbacks.entry(kind).or_default() += 1,
+            StepEvent::Waits if self.last != Some(event) => {
+                if let Some(place) = world.wait_place(thread) {
+                    *self.waits.entry(place).or_default() += 1;
+                }
+            }
+            _ => {}
         }
         self.last = Some(event);
         Some(())
@@ -127,9 +134,11 @@ impl Passed {
                 let visit = *self.callbacks.get(&kind)?;
                 return Some(StopAt::Callback { kind, visit });
             }
-            Some(
-                StepEvent::Stepped | StepEvent::Hook | StepEvent::Entered(_) | StepEvent::Waits,
-            ) => {}
+            Some(StepEvent::Waits) => {
+                let place = world.wait_place(thread)?;
+                return Some(StopAt::Wait { place, visit: *self.waits.get(&place)? });
+            }
+            Some(StepEvent::Stepped | StepEvent::Hook | StepEvent::Entered(_)) => {}
         }
         let rip = world.rip(thread).filter(|_| !world.is_serving(thread))?;
         let (linked, expanded) = (world.linked(), world.expanded());

@@ -12,6 +12,7 @@ use clr_runtime::generation::Generations;
 use clr_runtime::metadata::ModuleNames;
 use clr_runtime::profiling::CallbackKind;
 use clr_world::StopBy;
+use clr_world::WaitPlace;
 use clr_world::stubs::{Hooks, RuntimeFunction};
 use std::collections::BTreeMap;
 
@@ -156,6 +157,13 @@ pub enum StopAt {
         /// Index of the instruction by address; 0 is the first.
         index: u32,
         /// Number of the visit; 1 is the first time that the instruction is about to be executed.
+        visit: u32,
+    },
+    /// In a wait of the thread.
+    Wait {
+        /// Kind of the wait.
+        place: WaitPlace,
+        /// Number of the wait among those of its kind on the thread; 1 is the first.
         visit: u32,
     },
     /// In a callback of the profiler.

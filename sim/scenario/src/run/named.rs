@@ -35,6 +35,8 @@ impl Scenario {
             StopAt::Runtime { function, index, visit } => {
                 instruction(&self.runtime_function_name(function), index, visit)
             }
+            StopAt::Wait { place, visit: 1 } => format!("at {}", place.name()),
+            StopAt::Wait { place, visit } => format!("at {}, visit {visit}", place.name()),
             StopAt::Callback { kind, visit: 1 } => format!("in {}", kind.name()),
             StopAt::Callback { kind, visit } => format!("in {}, visit {visit}", kind.name()),
             StopAt::Hook(visit) => format!("in hook {visit}"),

@@ -196,7 +196,7 @@ fn run_thread(
     let place = place_of(at, world.expanded(), world.linked());
     let address = place.map_err(|count| RunOnError::NoInstruction { stop, thread, count })?;
     let mut visits = 0;
-    let mut waiting = Waiting::default();
+    let (mut waiting, mut last) = (Waiting::default(), StepEvent::Stepped);
     let mut executed = 0;
     let start = world.executed();
     for steps in 0..STEP_LIMIT {
@@ -207,17 +207,27 @@ fn run_thread(
                 here && visits == visit
             }
             StopAt::After(after) => executed >= after,
-            StopAt::Callback { .. } | StopAt::Hook(_) | StopAt::End => false,
+            StopAt::Wait { .. } | StopAt::Callback { .. } | StopAt::Hook(_) | StopAt::End => false,
         };
         if reached {
             return Ok(());
         }
         let event = world.step(index).map_err(|error| RunOnError::World { stop, error })?;
         executed = world.executed() - start;
+        let waited_before = last == StepEvent::Waits;
+        last = event;
         let waits_for_others = waiting.is_for_others(event);
         match (event, at) {
             (StepEvent::Callback(kind), StopAt::Callback { kind: wanted, visit })
                 if kind == wanted =>
+            {
+                visits += 1;
+                if visits == visit {
+                    return Ok(());
+                }
+            }
+            (StepEvent::Waits, StopAt::Wait { place, visit })
+                if !waited_before && world.wait_place(index) == Some(place) =>
             {
                 visits += 1;
                 if visits == visit {

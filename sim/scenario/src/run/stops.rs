@@ -75,9 +75,11 @@ impl Stops {
                 ahead.visits = ahead.visits.saturating_add(u32::from(here));
                 here && ahead.visits == visit
             }
-            StopAt::Runtime { .. } | StopAt::Callback { .. } | StopAt::Hook(_) | StopAt::End => {
-                false
-            }
+            StopAt::Runtime { .. }
+            | StopAt::Wait { .. }
+            | StopAt::Callback { .. }
+            | StopAt::Hook(_)
+            | StopAt::End => false,
         })
     }
 

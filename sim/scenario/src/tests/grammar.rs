@@ -37,7 +37,7 @@ fn kind(kind: Kind) -> String {
     match kind {
         Kind::Name => "name".to_owned(),
         Kind::Function => "function".to_owned(),
-        Kind::Code => "function or runtime function".to_owned(),
+        Kind::Code => "function, runtime function or wait".to_owned(),
         Kind::Thread => "thread".to_owned(),
         Kind::Number(0, u64::MAX, _) => "number (64 bits)".to_owned(),
         Kind::Number(0, most, _) if most == u64::from(u32::MAX) => "number (32 bits)".to_owned(),

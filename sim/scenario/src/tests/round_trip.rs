@@ -3,6 +3,7 @@
 use super::*;
 use clr_codegen::{EntryForm, FunctionIndex, Program};
 use clr_generate::minimize;
+use clr_world::WaitPlace;
 
 #[test]
 fn everything_round_trips() {
@@ -58,9 +59,13 @@ fn frame(choices: &mut Seeded, functions: u32) -> ExpectedFrame {
 }
 
 fn stop(choices: &mut Seeded, functions: u32, threads: u32) -> Stop {
-    let at = match choices.below(3) {
+    let at = match choices.below(4) {
         0 => StopAt::End,
         1 => StopAt::After(u64::from(choices.below(u32::MAX)) << choices.below(33)),
+        2 => StopAt::Wait {
+            place: choices.pick(&WaitPlace::ALL).unwrap(),
+            visit: choices.between(1, u32::MAX),
+        },
         _ => StopAt::Instruction {
             function: FunctionIndex(choices.below(functions)),
             index: choices.below(u32::MAX),

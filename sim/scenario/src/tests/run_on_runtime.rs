@@ -71,6 +71,66 @@ fn the_runtime_s_own_functions_are_places_to_stop() {
     assert_eq!(reports[3].found.frame_reports, []);
 }
 
+#[test]
+fn waits_are_places_to_stop() {
+    let text = |at: &str| {
+        format!(
+            r#"
+function "App.Main" kind="jit" {{
+    body {{
+        start-thread "App.Work"
+        sleep
+        monitor-wait
+        sleep
+        tier-up "App.Finalize"
+        new-finalizable "App.Finalize"
+        collect
+        await-finalizers
+        join-thread "App.Work"
+    }}
+}}
+function "App.Work" kind="jit" {{ body {{ sleep; work 9 }} }}
+function "App.Finalize" kind="jit" {{ body {{ work 2 }} }}
+thread "main" start="App.Main"
+thread "worker" start="App.Work" by-program=#true
+thread "finalizer" finalizer=#true
+thread "tiers" tiering=#true
+thread "gc" gc=#true
+stop {at} {{ snapshot by="native-walker" suspended=#true }}
+"#
+        )
+    };
+    let places = [
+        "at=sleep",
+        "at=sleep visit=2",
+        "at=monitor-wait",
+        "at=await-finalizers",
+        "at=join-thread",
+        "at=gc",
+        "thread=worker at=sleep",
+        "thread=finalizer at=idle",
+        "thread=tiers at=idle",
+        "thread=gc at=idle",
+    ];
+    for generation in Generation::ALL {
+        for at in places {
+            let scenario = parse(&text(at));
+            let mut looked = 0;
+            scenario
+                .at_stops(generation, |reached| {
+                    let place = reached.world.wait_place(reached.thread).unwrap();
+                    assert!(at.contains(&format!("at={}", place.name())), "{generation}: {at}");
+                    assert!(!reached.world.is_cooperative(reached.thread), "{generation}: {at}");
+                    looked += 1;
+                })
+                .unwrap();
+            assert_eq!(looked, 1, "{generation}: {at}");
+        }
+        let found = parse(&text("at=sleep visit=3")).run_on(generation);
+        assert!(matches!(found, Err(RunOnError::NotReached { .. })), "{generation}: {found:?}");
+    }
+}
+
 /// The stopped thread is not the one that is walked: its place makes no difference.
 #[test]
 fn another_thread_is_held_against_its_own_registers() {

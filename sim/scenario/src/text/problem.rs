@@ -400,7 +400,7 @@ impl ProblemKind {
             Self::ClauseWithoutGuarded(_) => "expected `guarded { … }` before it".to_owned(),
             Self::FilterWithoutCatch => "expected `on-catch { … }` after it".to_owned(),
             Self::StopPlace => "expected one of: `after=`, `at=`, `callback=`, `hook=`, \"end\"; \
-                                `instruction=` goes with `at=`, `visit=` with `at=` or `callback=`"
+                                `instruction=` goes with `at=` a function, `visit=` with `at=` or `callback=`"
                 .to_owned(),
             Self::Syntax(error) => error.help()?.to_owned(),
             Self::SnapshotOfNothing => {

@@ -39,9 +39,8 @@ impl Plan {
             Shared::Invoke => self.qcall(shared, Shared::InvokeMethod),
             Shared::InitClass => self.qcall(shared, Shared::ClassInit),
             Shared::DispatchTailCalls => self.dispatch_tail_calls(),
-            Shared::ThreadSleep | Shared::MonitorContention => {
-                self.preemptive_helper(shared, Service::Wait)
-            }
+            Shared::ThreadSleep => self.preemptive_helper(shared, Service::Sleep),
+            Shared::MonitorContention => self.preemptive_helper(shared, Service::AwaitMonitor),
             Shared::GcInterfaceCollect => self.gc_interface_collect(),
             Shared::LoaderAllocatorDestroy => self.loader_allocator_destroy(),
             Shared::RuntimeMethodDestroy => self.cooperative_helper(shared, Service::DestroyMethod),

@@ -69,6 +69,7 @@ impl<'s> Printer<'s> {
             Value::Code(Code::Runtime(function)) => {
                 quoted(&scenario.runtime_function_name(*function))
             }
+            Value::Code(Code::Wait(place)) => quoted(place.name()),
             Value::Number(number) => match kind {
                 Kind::Thread => thread(*number as u32),
                 Kind::Lock => quoted(scenario.name_of_lock(LockName::Profiler(*number as u32))),

@@ -17,6 +17,7 @@ use clr_runtime::Lock;
 use clr_runtime::generation::Generations;
 use clr_runtime::profiling::{CallFaults, HResult};
 use clr_unwind::Gpr;
+use clr_world::WaitPlace;
 use clr_world::stubs::{RuntimeFunction, Shared};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -190,19 +191,23 @@ impl Names {
         })
     }
 
-    /// Returns the function of the runtime or of the program with the given name.
+    /// Returns the function of the program or of the runtime, or the wait, with the given name.
     fn code(&self, name: &str) -> Option<Code> {
         let function = |name: &str| self.functions.number(name).map(FunctionIndex);
         let runtime = || RuntimeFunction::from_name(name, function).map(Code::Runtime);
-        function(name).map(Code::Function).or_else(runtime)
+        let wait = || WaitPlace::from_name(name).map(Code::Wait);
+        function(name).map(Code::Function).or_else(runtime).or_else(wait)
     }
 
     /// The runtime's functions are many: those that may be meant are enough.
     fn no_code(&self, text: &str) -> ProblemKind {
         let runtime = Shared::ALL.iter().map(|shared| shared.name());
         let runtime = runtime.filter(|name| nearest(text, &[name]).is_some());
+        let waits = WaitPlace::ALL.iter().map(|place| place.name());
+        let waits = waits.filter(|name| nearest(text, &[name]).is_some());
         let own = self.functions.in_order.iter().cloned();
-        unknown_function(text.to_owned(), own.chain(runtime.map(str::to_owned)).collect())
+        let known = own.chain(runtime.chain(waits).map(str::to_owned));
+        unknown_function(text.to_owned(), known.collect())
     }
 
     fn seed(&self, text: &str) -> Result<Option<Value>, ProblemKind> {

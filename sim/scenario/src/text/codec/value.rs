@@ -12,6 +12,7 @@ use clr_runtime::clause::Clause;
 use clr_runtime::generation::Generations;
 use clr_runtime::profiling::{CallFaults, HResult};
 use clr_story::Hazard;
+use clr_world::WaitPlace;
 use clr_world::stubs::RuntimeFunction;
 
 /// A value of one of the grammar's kinds.
@@ -42,11 +43,12 @@ pub(crate) enum Value {
     Schedule(ScheduleString),
 }
 
-/// A function of the program or of the runtime.
+/// A place in code: a function of the program or of the runtime, or a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
     Function(FunctionIndex),
     Runtime(RuntimeFunction),
+    Wait(WaitPlace),
 }
 
 /// A function and an offset (bytes).

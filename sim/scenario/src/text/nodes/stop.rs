@@ -37,6 +37,7 @@ fn place(at: &mut StopAt, is_end: bool, c: &mut Codec<'_>) {
         StopAt::Runtime { function, index, visit: number } => {
             (code, instruction, visit) = (Some(Code::Runtime(function)), Some(index), number);
         }
+        StopAt::Wait { place, visit: number } => (code, visit) = (Some(Code::Wait(place)), number),
         StopAt::Callback { kind, visit: number } => (callback, visit) = (Some(kind), number),
     }
     c.with("after", &mut after);
@@ -50,7 +51,8 @@ fn place(at: &mut StopAt, is_end: bool, c: &mut Codec<'_>) {
     let places = count(&["after", "at", "callback", "hook"]);
     let is_counted = count(&["at", "callback"]) > 0;
     let is_wrong = places + usize::from(is_end) != 1
-        || c.is_written("instruction") && !c.is_written("at")
+        || c.is_written("instruction")
+            && (!c.is_written("at") || matches!(code, Some(Code::Wait(_))))
         || c.is_written("visit") && !is_counted;
     c.refuse(is_wrong, ProblemKind::StopPlace);
     let index = instruction.unwrap_or_default();
@@ -61,6 +63,7 @@ fn place(at: &mut StopAt, is_end: bool, c: &mut Codec<'_>) {
         (_, _, Some(kind), _) => StopAt::Callback { kind, visit },
         (.., Some(Code::Function(function))) => StopAt::Instruction { function, index, visit },
         (.., Some(Code::Runtime(function))) => StopAt::Runtime { function, index, visit },
+        (.., Some(Code::Wait(place))) => StopAt::Wait { place, visit },
         (.., None) => StopAt::End,
     };
 }

@@ -39,9 +39,12 @@ impl ConditionState {
         self.wakes.iter().any(|end| ticket < *end)
     }
 
-    /// Removes a thread. Returns true if a notification has woken it.
+    /// Removes a thread. Returns true if a notification has woken it, false if it was removed before.
     pub(super) fn leave(&mut self, ticket: u64) -> bool {
-        self.waiters.retain(|waiter| *waiter != ticket);
+        let Some(place) = self.waiters.iter().position(|waiter| *waiter == ticket) else {
+            return false;
+        };
+        self.waiters.remove(place);
         // The first one can wake the fewest others.
         let wake = self.wakes.iter().position(|end| ticket < *end);
         if let Some(wake) = wake {
@@ -79,6 +82,11 @@ mod tests {
         assert_eq!(state.waiting(), 1);
         assert!(!state.leave(late));
         assert_eq!(state.waiting(), 0);
+        let [gone, other] = [state.wait(), state.wait()];
+        assert!(!state.leave(gone));
+        state.notify(false);
+        assert!(!state.leave(gone), "the notification is the other one's");
+        assert!(state.leave(other));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::thread::CurrentThread;
 
 impl Kernel<'_> {
     /// Changes one of the profiler's condition variables.
-    fn change_condition<T: Default>(
+    pub(super) fn change_condition<T: Default>(
         &self,
         condition: u32,
         change: impl FnOnce(&mut ConditionState) -> T,
@@ -63,8 +63,7 @@ impl CurrentThread<'_, '_> {
         self.kernel.touch(Footprint::condition(condition.0));
         let woken = self.kernel.change_condition(condition.0, |state| state.leave(ticket));
         if !woken && !self.kernel.is_over() {
-            self.kernel.touch_time();
-            self.record(TurnEvent::TimedOut);
+            self.record_end_of_wait();
         }
         self.take_back(lock, depth);
         woken

@@ -1,7 +1,6 @@
 //! Events of the profiler.
 
 use super::footprint::Footprint;
-use super::history::TurnEvent;
 use super::lock::EventObject;
 use super::state::Waiting;
 use super::thread::CurrentThread;
@@ -74,6 +73,10 @@ impl CurrentThread<'_, '_> {
         if self.kernel.state.borrow().events.get(event.0 as usize) != Some(&false) {
             return true;
         }
+        if self.is_interrupted() {
+            self.record_end_of_wait();
+            return false;
+        }
         if micros == Some(0) {
             return false;
         }
@@ -82,8 +85,7 @@ impl CurrentThread<'_, '_> {
         if in_time {
             self.kernel.touch(Footprint::event(event.0).read());
         } else {
-            self.kernel.touch_time();
-            self.record(TurnEvent::TimedOut);
+            self.record_end_of_wait();
         }
         in_time
     }

@@ -94,6 +94,8 @@ pub enum TurnEvent {
     Sleeps(u64),
     /// A timed wait of the thread ended because its time was over.
     TimedOut,
+    /// A wait of the thread in a call of the system ended because of a signal's handler.
+    Interrupted,
     /// The thread notified the condition variable of this number, on which no thread waited: the notification is lost.
     Unheard(u32),
     /// The thread breaks this rule, for the first time.
@@ -157,6 +159,7 @@ impl fmt::Display for TurnEvent {
             Self::System(what) => write!(f, "{what}"),
             Self::Sleeps(micros) => write!(f, "sleeps for {micros} µs"),
             Self::TimedOut => f.write_str("has waited long enough"),
+            Self::Interrupted => f.write_str("is interrupted in its wait"),
             Self::Unheard(condition) => {
                 write!(f, "notifies condition {condition}, on which no thread waits")
             }

@@ -182,9 +182,17 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
             let words = words.to_owned();
             return kernel.end(Verdict::Failed { by: me, words });
         };
-        let (waiting, until, within) = (None, None, Footprint::default());
-        let (timed_out, place) = (false, None);
-        let activity = Activity { id, ends_with, waiting, until, timed_out, within, place };
+        let activity = Activity {
+            id,
+            ends_with,
+            waiting: None,
+            until: None,
+            timed_out: false,
+            interruption: None,
+            interrupted: false,
+            within: Footprint::default(),
+            place: None,
+        };
         if let Some(thread) = kernel.state.borrow_mut().threads.get_mut(me.index()) {
             thread.activities.push(activity);
         }

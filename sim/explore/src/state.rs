@@ -7,6 +7,7 @@ use super::condition::ConditionState;
 use super::footprint::Footprint;
 use super::history::{History, ThreadKind, ThreadSummary, TurnEvent};
 use super::ids::ThreadIndex;
+use super::interruption::Interruption;
 use super::lock::LockState;
 use super::patience::Patience;
 use super::verdict::{ProfilerRule, Verdict};
@@ -45,8 +46,12 @@ pub(super) struct Activity {
     pub waiting: Option<Waiting>,
     /// Deadline of the wait (µs).
     pub until: Option<u64>,
-    /// The wait ended at its deadline.
+    /// The wait ended at its deadline, or by a handler.
     pub timed_out: bool,
+    /// The handlers that end the waits of the call of the system that the code is in.
+    pub interruption: Option<Interruption>,
+    /// A handler has ended a wait of that call.
+    pub interrupted: bool,
     /// Access set added to each turn, because the code is in the middle of a call.
     pub within: Footprint,
     /// Place in the profiler's source of the last operation.

@@ -287,13 +287,26 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     /// Sleeps for this time (µs): other threads may do much or little meanwhile.
     #[track_caller]
     pub fn sleep(&self, micros: u64) {
+        self.sleep_unless_interrupted(micros);
+    }
+
+    /// Sleeps for this time (µs), or until a handler interrupts the sleep, in an [interruptible](Self::interruptible) call.
+    /// Returns the rest (µs).
+    #[expect(clippy::must_use_candidate, reason = "it sleeps, too")]
+    #[track_caller]
+    pub fn sleep_unless_interrupted(&self, micros: u64) -> u64 {
         self.comes_from_caller();
         self.record(TurnEvent::Sleeps(micros));
         let until = self.now().saturating_add(micros);
         self.pause(Some(Waiting::Time), Some(until));
         self.kernel.touch_time();
+        if self.is_interrupted() {
+            self.record(TurnEvent::Interrupted);
+            return until.saturating_sub(self.now());
+        }
         let mut state = self.kernel.state.borrow_mut();
         state.now = state.now.max(until);
+        0
     }
 
     /// Waits for the end of another thread.

@@ -38,10 +38,10 @@ use crate::tests::states::{activity, build, kernel};
 use crate::{
     BlockReason, Budget, Choice, ConditionVariable, Contents, Coverage, CurrentThread, Edge,
     Ending, EventObject, Exhaustive, Failure, Footprint, Guided, History, HistoryDetail,
-    Interleavings, Limits, LockKind, LockName, NotALine, NotedHistory, NotingSearch, Observer, Pct,
-    ProcessState, ProfilerLock, ProfilerRule, Progress, Random, RemoteSearch, ReplaySearch, Report,
-    ScheduleString, Search, Setup, Step, Strategy, TestedProcess, ThreadIndex, ThreadKind, Turn,
-    TurnEvent, Verdict, answer, check,
+    Interleavings, Interruption, Limits, LockKind, LockName, NotALine, NotedHistory, NotingSearch,
+    Observer, Pct, ProcessState, ProfilerLock, ProfilerRule, Progress, Random, RemoteSearch,
+    ReplaySearch, Report, ScheduleString, Search, Setup, Step, Strategy, TestedProcess,
+    ThreadIndex, ThreadKind, Turn, TurnEvent, Verdict, answer, check,
 };
 use clr_codegen::{
     CallingConvention, CodeKind, Exit, Function, FunctionIndex, FunctionShape, Program, ReturnForm,

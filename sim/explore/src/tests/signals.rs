@@ -102,3 +102,84 @@ fn a_lock_that_a_handler_has_released_is_not_released_again() {
     }
     assert!(by_handler > 0);
 }
+
+/// Makes a call in a thread that gets a signal meanwhile, in many interleavings. Returns how often a handler has interrupted it,
+/// and how often none has.
+fn interrupted(
+    restarts: bool,
+    by: Interruption,
+    call: fn(&CurrentThread<'_, '_>, &Objects),
+) -> [u32; 2] {
+    let convention = CallingConvention::SystemV;
+    let program = Program { convention, ..Program::default() };
+    let process = on(Generation::Net8Unix, &program, &[]);
+    let counts: Rc<[Cell<u32>; 2]> = Rc::default();
+    let load = |setup: &mut Setup<'_>| {
+        let counts = Rc::clone(&counts);
+        let lock = setup.lock("names");
+        let objects = Objects { lock, condition: setup.condition(), event: setup.event() };
+        setup.on_signal(move |me| me.ends_interrupted_wait(restarts));
+        setup.thread("caller", move |me| {
+            let interrupted = me.interruptible(by, || {
+                call(me, &objects);
+                me.is_interrupted()
+            });
+            assert!(!me.is_interrupted(), "the call is over");
+            if !me.is_over() {
+                let count = &counts[usize::from(!interrupted)];
+                count.set(count.get() + 1);
+            }
+        });
+        setup.thread("sender", move |me| me.signal(ThreadIndex(0)));
+        setup.thread("other", move |me| {
+            me.sleep(9_000);
+            me.acquire(objects.lock);
+            me.notify_one(objects.condition);
+            me.unlock(objects.lock);
+            me.set(objects.event);
+        });
+    };
+    let report = check(&process, &load, &Budget::random(0, 200)).unwrap();
+    assert!(report.survives(), "{report}");
+    counts.each_ref().map(Cell::get)
+}
+
+#[derive(Clone, Copy)]
+struct Objects {
+    lock: ProfilerLock,
+    condition: ConditionVariable,
+    event: EventObject,
+}
+
+#[test]
+fn a_handler_ends_the_waits_of_an_interruptible_call() {
+    let sleep = |me: &CurrentThread<'_, '_>, _: &Objects| {
+        let left = me.sleep_unless_interrupted(5_000);
+        assert!(left == 0 || me.is_interrupted());
+        assert!(left <= 5_000);
+    };
+    let wait = |me: &CurrentThread<'_, '_>, objects: &Objects| me.wait_for(objects.event);
+    let wait_on = |me: &CurrentThread<'_, '_>, objects: &Objects| {
+        me.acquire(objects.lock);
+        // Nobody notifies it again if the notification has come before.
+        me.wait_on(objects.condition, objects.lock, Some(20_000));
+        me.unlock(objects.lock);
+    };
+    for (restarts, by) in [
+        (false, Interruption::UnlessRestarted),
+        (false, Interruption::Always),
+        (true, Interruption::Always),
+    ] {
+        for counts in [
+            interrupted(restarts, by, sleep),
+            interrupted(restarts, by, wait),
+            interrupted(restarts, by, wait_on),
+        ] {
+            assert!(counts.iter().all(|count| *count > 0), "{by:?} {restarts}: {counts:?}");
+        }
+    }
+    let by = Interruption::UnlessRestarted;
+    assert_eq!(interrupted(true, by, sleep)[0], 0);
+    assert_eq!(interrupted(true, by, wait)[0], 0);
+    assert_eq!(interrupted(true, by, wait_on)[0], 0);
+}

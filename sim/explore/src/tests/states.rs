@@ -31,8 +31,9 @@ fn begin(kernel: &Kernel<'_>) {
 
 pub(super) const fn activity(id: Id, waiting: Option<Waiting>) -> Activity {
     let (until, timed_out, place) = (None, false, None);
+    let (interruption, interrupted) = (None, false);
     let (ends_with, within) = (TurnEvent::Ends, Footprint::MEMORY);
-    Activity { id, ends_with, waiting, until, timed_out, within, place }
+    Activity { id, ends_with, waiting, until, timed_out, interruption, interrupted, within, place }
 }
 
 type Change<'c> = &'c dyn Fn(&mut State);

@@ -144,6 +144,7 @@ const fn word(event: TurnEvent) -> &'static str {
         TurnEvent::System(_) => "system",
         TurnEvent::Sleeps(_) => "sleeps",
         TurnEvent::TimedOut => "timeout",
+        TurnEvent::Interrupted => "interruption",
         TurnEvent::Unheard(_) => "unheard",
         TurnEvent::Breaks(_) => "breaks",
         TurnEvent::Says(_) => "says",

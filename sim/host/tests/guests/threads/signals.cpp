@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <mutex>
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/syscall.h>
@@ -32,9 +33,10 @@ void require(bool holds) {
     if (!holds) std::abort();
 }
 
-void on(int number, void (*handler)(int)) {
+void on(int number, void (*handler)(int), int flags = 0) {
     struct sigaction action = {};
     action.sa_handler = handler;
+    action.sa_flags = flags;
     require(sigaction(number, &action, nullptr) == 0);
 }
 
@@ -52,6 +54,28 @@ template <typename Does> void interrupt(void (*handler)(int), Does does, void (*
     sem_post(&goes_on);
     over = true;
     worker.join();
+}
+
+// Interrupts a thread that makes a call once.
+template <typename Does> void cut_short(Does does, int flags = 0) {
+    on(SIGUSR2, [](int) { handled++; }, flags);
+    std::thread worker(does);
+    require(pthread_kill(worker.native_handle(), SIGUSR2) == 0);
+    worker.join();
+}
+
+void post_later(sem_t *semaphore) {
+    std::thread([semaphore] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(9));
+        sem_post(semaphore);
+    }).detach();
+}
+
+void write_later(int end) {
+    std::thread([end] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(9));
+        require(write(end, "x", 1) == 1);
+    }).detach();
 }
 
 void nap() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
@@ -159,7 +183,7 @@ void timer_of_processors() {
     on(SIGPROF, [](int) {
         handled++;
         sem_post(&stopped);
-    });
+    }, SA_RESTART);
     std::thread worker([] {
         while (!over) nap();
     });
@@ -274,7 +298,7 @@ void timer_expires_once() {
     on(SIGALRM, [](int) {
         handled++;
         sem_post(&stopped);
-    });
+    }, SA_RESTART);
     require(alarm(1) == 0);
     require(sem_wait(&stopped) == 0);
     std::this_thread::sleep_for(std::chrono::seconds(3));
@@ -288,6 +312,94 @@ void timer_allocates() {
     require(setitimer(ITIMER_PROF, &every, nullptr) == 0);
     for (int i = 0; i < 5; i++) allocate();
     require(setitimer(ITIMER_PROF, &none, nullptr) == 0);
+}
+
+// A thread that takes a sleep for a whole one.
+void sleep_cut_short() {
+    cut_short([] {
+        timespec whole = {0, 5'000'000};
+        require(nanosleep(&whole, nullptr) == 0);
+    }, SA_RESTART);
+}
+
+// The rest is slept, too, by each call that sleeps.
+void sleep_to_the_end() {
+    cut_short([] {
+        timespec begin, end, rest = {0, 5'000'000};
+        clock_gettime(CLOCK_MONOTONIC, &begin);
+        while (nanosleep(&rest, &rest) == -1) require(errno == EINTR && rest.tv_nsec <= 5'000'000);
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        require((end.tv_sec - begin.tv_sec) * 1'000'000'000 + end.tv_nsec - begin.tv_nsec >= 5'000'000);
+        unsigned left = sleep(2);
+        require(left <= 2);
+        if (usleep(3'000) == -1) require(errno == EINTR);
+        timespec until = {end.tv_sec + 5, end.tv_nsec};
+        while (int error = clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr)) require(error == EINTR);
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        require(end.tv_sec >= until.tv_sec);
+    });
+}
+
+// A thread that takes any end of poll for data: calls with a limit are not restarted.
+void poll_cut_short() {
+    static int ends[2];
+    require(pipe(ends) == 0);
+    cut_short([] {
+        pollfd one = {ends[0], POLLIN, 0};
+        require(poll(&one, 1, 5) == 0);
+    }, SA_RESTART);
+}
+
+// The same for a read, which is restarted if the handler says so.
+void read_cut_short() {
+    static int ends[2];
+    require(pipe(ends) == 0);
+    write_later(ends[1]);
+    cut_short([] {
+        char byte;
+        require(read(ends[0], &byte, 1) == 1);
+    });
+}
+
+void read_restarted() {
+    static int ends[2];
+    require(pipe(ends) == 0);
+    write_later(ends[1]);
+    cut_short([] {
+        char byte;
+        require(read(ends[0], &byte, 1) == 1);
+    }, SA_RESTART);
+}
+
+// The same for a semaphore.
+void semaphore_cut_short() {
+    require(sem_init(&stopped, 0, 0) == 0);
+    post_later(&stopped);
+    cut_short([] { require(sem_wait(&stopped) == 0); });
+}
+
+void semaphore_restarted() {
+    require(sem_init(&stopped, 0, 0) == 0);
+    post_later(&stopped);
+    cut_short([] { require(sem_wait(&stopped) == 0); }, SA_RESTART);
+}
+
+// The signal may come between the look and the wait.
+void pause_too_late() {
+    cut_short([] {
+        while (handled == 0) require(pause() == -1 && errno == EINTR);
+    });
+}
+
+// Where it is blocked until the wait, it may not.
+void suspended_for_signal() {
+    sigset_t blocked, before;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGUSR2);
+    require(pthread_sigmask(SIG_BLOCK, &blocked, &before) == 0);
+    cut_short([before] {
+        while (handled == 0) require(sigsuspend(&before) == -1 && errno == EINTR);
+    });
 }
 
 void timer_without_handler() {

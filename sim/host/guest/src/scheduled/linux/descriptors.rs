@@ -5,7 +5,7 @@
 //! another process has left the simulation.
 
 use super::{guest_thread, refused, sanitizer, timers};
-use clr_explore::{CurrentThread, EventObject};
+use clr_explore::{CurrentThread, EventObject, Interruption};
 use libc::{c_int, c_short, pollfd};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -22,6 +22,17 @@ pub(super) enum Connection {
     Threads,
     /// Another process, a person, the system.
     Outside,
+}
+
+/// The end of a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waited {
+    /// The call returns without a wait now.
+    Ready,
+    /// The time is over.
+    TimedOut,
+    /// A signal's handler has interrupted the wait.
+    Interrupted,
 }
 
 /// The device of all pipes without a name, and the pipes of the process that the guest has not made.
@@ -148,20 +159,23 @@ fn wait(
     watched: &[c_int],
     limit: Option<u64>,
     is_ready: &dyn Fn() -> bool,
-) -> bool {
+) -> Waited {
     me.point();
     let until = limit.map(|limit| me.now().saturating_add(limit));
     let event = EVENTS.with_borrow_mut(|[_, unused]| unused.pop());
     let event = event.unwrap_or_else(|| me.new_event());
-    let has_come = loop {
+    let waited = loop {
         timers::expire(me);
         me.shares();
         if is_ready() || me.is_over() {
-            break true;
+            break Waited::Ready;
         }
         let left = until.map(|until| until.saturating_sub(me.now()));
         if left == Some(0) {
-            break false;
+            break Waited::TimedOut;
+        }
+        if me.is_interrupted() {
+            break Waited::Interrupted;
         }
         // Who sets the event after this is not missed, wherever this thread is then.
         EVENTS.with_borrow_mut(|[waiting, _]| waiting.push(event));
@@ -175,27 +189,38 @@ fn wait(
         me.reset(event);
     };
     EVENTS.with_borrow_mut(|[_, unused]| unused.push(event));
-    has_come
+    waited
 }
 
-/// Waits until a call on these descriptors returns, at most this time (µs). Returns false if the time is over before. A call that
-/// waits for another process ends the interleaving.
+/// Waits until a call on these descriptors returns, at most this time (µs), or until a handler interrupts it. A call that waits
+/// for another process ends the interleaving.
 pub(super) fn wait_for(
     call: &'static str,
     watched: &[c_int],
-    limit: Option<u64>,
+    (limit, interruption): (Option<u64>, Interruption),
     is_ready: impl Fn() -> bool,
-) -> bool {
-    let Some(carrier) = guest_thread::current() else { return true };
+) -> Waited {
+    let Some(carrier) = guest_thread::current() else { return Waited::Ready };
     if !watched.iter().any(|descriptor| of(*descriptor) == Connection::Threads) {
         if !is_ready() {
             refused::refuse(call);
         }
-        return true;
+        return Waited::Ready;
     }
-    let has_come = carrier.ask(|me| wait(me, watched, limit, &is_ready));
+    let waited =
+        carrier.ask(|me| me.interruptible(interruption, || wait(me, watched, limit, &is_ready)));
     sanitizer::acquires(&raw const WAITING as usize);
-    has_come.unwrap_or(true)
+    waited.unwrap_or(Waited::Ready)
+}
+
+/// Waits for a handler of a signal, and nothing else. The wait begins at once: no handler comes before it.
+pub(super) fn wait_for_handler(me: &CurrentThread<'_, '_>) {
+    let never = me.new_event();
+    me.interruptible(Interruption::Always, || {
+        while !me.is_interrupted() && !me.is_over() {
+            me.wait_for(never);
+        }
+    });
 }
 
 /// Lets other threads run before a call that does not wait.

@@ -5,7 +5,7 @@ use super::{
     ends, guest_thread, masks, objects, polls, random, refuse, refused, signal_timers, signals,
     time, transfers,
 };
-use clr_explore::{CurrentThread, LockKind, ProfilerLock};
+use clr_explore::{CurrentThread, Interruption, LockKind, ProfilerLock};
 use libc::{c_int, c_long, timespec};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -90,7 +90,12 @@ fn wait(
         wake_sleepers(at, 1);
     }
     me.unlock(lock);
-    if woken || limit.is_none() { 0 } else { libc::ETIMEDOUT }
+    match limit {
+        _ if woken => 0,
+        _ if me.is_interrupted() => libc::EINTR,
+        None => 0,
+        Some(_) => libc::ETIMEDOUT,
+    }
 }
 
 /// Wakes threads. Returns their number.
@@ -162,7 +167,9 @@ pub(super) unsafe extern "C" fn syscall(
     };
     let answer = carrier.ask(move |me| match asked {
         Futex::Wait { value, until, lasts } => {
-            match me.uninterrupted(|| wait(me, word, value, until, lasts)) {
+            let wait = || wait(me, word, value, until, lasts);
+            let by = Interruption::UnlessRestarted;
+            match me.uninterrupted(|| me.interruptible(by, wait)) {
                 0 => Ok(0),
                 error => Err(error),
             }

@@ -2,7 +2,7 @@
 //! signals come anyway.
 
 use super::signals::{self, Sent, with};
-use super::{Replacement, guest_thread, refuse, time};
+use super::{Replacement, descriptors, guest_thread, refuse, time};
 use clr_explore::CurrentThread;
 use libc::{c_int, c_void, siginfo_t, sigset_t, stack_t, timespec};
 use std::cell::Cell;
@@ -143,6 +143,40 @@ unsafe extern "C" fn sigtimedwait(
     }
 }
 
+/// Waits for a signal's handler, with another mask meanwhile if there is one. Returns false if this is no thread of the guest.
+fn waits_for_handler(mask: Option<u64>) -> bool {
+    let waits = move |me: &CurrentThread<'_, '_>| {
+        me.point();
+        let before = with(|signals| signals.mask_of(me.index()));
+        let during = mask.unwrap_or(before);
+        with(|signals| signals.masks.insert(me.index(), during));
+        // A handler that comes at once ends the wait before it begins.
+        if signals::deliver(me, before & !during) == 0 {
+            descriptors::wait_for_handler(me);
+        }
+        _ = change(me, libc::SIG_SETMASK, Some(before));
+    };
+    guest_thread::current().and_then(|carrier| carrier.ask(waits)).is_some()
+}
+
+unsafe extern "C" fn pause() -> c_int {
+    if waits_for_handler(None) {
+        return refuse(libc::EINTR);
+    }
+    // SAFETY: no pointers.
+    unsafe { libc::pause() }
+}
+
+unsafe extern "C" fn sigsuspend(mask: *const sigset_t) -> c_int {
+    // SAFETY: the guest's argument.
+    unsafe {
+        if waits_for_handler(Some(word(mask.cast()).unwrap_or_default())) {
+            return refuse(libc::EINTR);
+        }
+        libc::sigsuspend(mask)
+    }
+}
+
 const NO_STACK: stack_t = stack_t { ss_sp: null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
 
 thread_local! {
@@ -181,6 +215,10 @@ pub(super) unsafe fn by_number(number: i64, arguments: [usize; 3]) -> Option<c_i
             libc::SYS_rt_sigprocmask => {
                 changes((first as u32).cast_signed(), second as *const c_void, third as *mut c_void)
             }
+            libc::SYS_pause if waits_for_handler(None) => Some(libc::EINTR),
+            libc::SYS_rt_sigsuspend if waits_for_handler(word(first as *const c_void)) => {
+                Some(libc::EINTR)
+            }
             libc::SYS_sigaltstack if guest_thread::current().is_some() => {
                 Some(stack(first as *const stack_t, second as *mut stack_t))
             }
@@ -190,13 +228,15 @@ pub(super) unsafe fn by_number(number: i64, arguments: [usize; 3]) -> Option<c_i
 }
 
 /// Returns the functions that imports of the guest are to lead to.
-pub(super) fn replaced() -> [Replacement; 6] {
+pub(super) fn replaced() -> [Replacement; 8] {
     replacements! {
         "pthread_sigmask" => thread_mask,
         "sigprocmask" => process_mask,
         "sigwait" => sigwait,
         "sigwaitinfo" => sigwaitinfo,
         "sigtimedwait" => sigtimedwait,
+        "pause" => pause,
+        "sigsuspend" => sigsuspend,
         "sigaltstack" => stack,
     }
 }

@@ -1,7 +1,8 @@
 //! Waits for some of several descriptors. Masks of signals are not looked at.
 
-use super::descriptors::{is_ready, point, wait_for};
-use super::{Replacement, guest_thread, refused, time};
+use super::descriptors::{Waited, is_ready, point, wait_for, wait_for_handler};
+use super::{Replacement, guest_thread, refuse, refused, time};
+use clr_explore::Interruption;
 use libc::{c_int, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
 use std::ptr::null_mut;
 
@@ -19,16 +20,34 @@ fn millis(limit: c_int) -> Option<u64> {
     u64::try_from(limit).ok().map(|millis| millis * 1_000)
 }
 
-/// Waits for descriptors, or for a time alone.
-fn waits(call: &'static str, watched: &[c_int], limit: Option<u64>, is_ready: impl Fn() -> bool) {
-    match limit {
+/// A handler has interrupted the wait.
+struct Interrupted;
+
+/// Waits for descriptors, or for a time alone, or a handler.
+fn waits(
+    call: &'static str,
+    watched: &[c_int],
+    limit: Option<u64>,
+    is_ready: impl Fn() -> bool,
+) -> Result<(), Interrupted> {
+    let interrupted = match limit {
         // A loop that looks again and again lets others run.
-        Some(0) => point(),
-        Some(limit) if watched.is_empty() => _ = time::sleeps(limit),
-        // A thread that waits for nothing waits for a signal.
-        None if watched.is_empty() => refused::refuse(call),
-        _ => _ = wait_for(call, watched, limit, is_ready),
-    }
+        Some(0) => {
+            point();
+            false
+        }
+        Some(limit) if watched.is_empty() => time::sleeps(limit).is_some_and(|left| left > 0),
+        None if watched.is_empty() => {
+            point();
+            guest_thread::current().map(|carrier| carrier.ask(wait_for_handler));
+            true
+        }
+        _ => {
+            let ends = (limit, Interruption::Always);
+            wait_for(call, watched, ends, is_ready) == Waited::Interrupted
+        }
+    };
+    if interrupted { Err(Interrupted) } else { Ok(()) }
 }
 
 /// Waits as `poll` does.
@@ -40,22 +59,24 @@ unsafe fn waits_to_poll(
     polled: *mut pollfd,
     count: nfds_t,
     limit: Option<u64>,
-) {
+) -> Result<(), Interrupted> {
     if guest_thread::current().is_none() || (polled.is_null() && count > 0) {
-        return;
+        return Ok(());
     }
     // SAFETY: the caller's promise.
     let watched: Vec<_> = (0..count as usize).map(|at| unsafe { (*polled.add(at)).fd }).collect();
     let watched: Vec<_> = watched.into_iter().filter(|it| *it >= 0).collect();
     // SAFETY: the caller's promise: the call returns at once.
-    waits(call, &watched, limit, || unsafe { libc::poll(polled, count, 0) != 0 });
+    waits(call, &watched, limit, || unsafe { libc::poll(polled, count, 0) != 0 })
 }
 
 unsafe extern "C" fn poll(polled: *mut pollfd, count: nfds_t, limit: c_int) -> c_int {
     let is_in = guest_thread::current().is_some();
     // SAFETY: the guest's arguments.
     unsafe {
-        waits_to_poll("poll", polled, count, millis(limit));
+        if waits_to_poll("poll", polled, count, millis(limit)).is_err() {
+            return refuse(libc::EINTR);
+        }
         libc::poll(polled, count, if is_in { 0 } else { limit })
     }
 }
@@ -81,7 +102,9 @@ unsafe extern "C" fn ppoll(
         if guest_thread::current().is_none() {
             return libc::ppoll(polled, count, limit, mask);
         }
-        waits_to_poll("ppoll", polled, count, limit_of(limit));
+        if waits_to_poll("ppoll", polled, count, limit_of(limit)).is_err() {
+            return refuse(libc::EINTR);
+        }
         libc::poll(polled, count, 0)
     }
 }
@@ -93,9 +116,15 @@ type Sets = [*mut fd_set; 3];
 ///
 /// # Safety
 /// The arguments are those of `select`.
-unsafe fn waits_to_select(call: &'static str, count: c_int, sets: Sets, limit: Option<u64>) {
+unsafe fn waits_to_select(
+    call: &'static str,
+    count: c_int,
+    sets: Sets,
+    limit: Option<u64>,
+) -> Result<(), Interrupted> {
     if usize::try_from(count).is_ok_and(|count| count > libc::FD_SETSIZE) {
-        return refused::refuse(call);
+        refused::refuse(call);
+        return Ok(());
     }
     // SAFETY: the caller's promise: each is NULL or a set.
     let copies = sets.map(|set| unsafe { set.as_ref() }.copied());
@@ -110,7 +139,7 @@ unsafe fn waits_to_select(call: &'static str, count: c_int, sets: Sets, limit: O
             copies.each_mut().map(|set| set.as_mut().map_or(null_mut(), |set| &raw mut *set));
         // SAFETY: copies of the sets.
         unsafe { libc::select(count, read, write, failed, &raw mut now) != 0 }
-    });
+    })
 }
 
 unsafe extern "C" fn select(
@@ -129,7 +158,9 @@ unsafe extern "C" fn select(
         }
         let given = given.map(|it| timespec { tv_sec: it.tv_sec, tv_nsec: it.tv_usec * 1_000 });
         let given = given.map(|given| time::read(&raw const given));
-        waits_to_select("select", count, [read, write, failed], given);
+        if waits_to_select("select", count, [read, write, failed], given).is_err() {
+            return refuse(libc::EINTR);
+        }
         libc::select(count, read, write, failed, &mut timeval { tv_sec: 0, tv_usec: 0 })
     }
 }
@@ -147,14 +178,17 @@ unsafe extern "C" fn pselect(
         if guest_thread::current().is_none() {
             return libc::pselect(count, read, write, failed, limit, mask);
         }
-        waits_to_select("pselect", count, [read, write, failed], limit_of(limit));
+        let limit = limit_of(limit);
+        if waits_to_select("pselect", count, [read, write, failed], limit).is_err() {
+            return refuse(libc::EINTR);
+        }
         libc::select(count, read, write, failed, &mut timeval { tv_sec: 0, tv_usec: 0 })
     }
 }
 
 /// Waits until a set of `epoll` has something. To ask the set itself would take it.
-fn waits_for_events(call: &'static str, set: c_int, limit: Option<u64>) {
-    waits(call, &[set], limit, || is_ready(set, libc::POLLIN));
+fn waits_for_events(call: &'static str, set: c_int, limit: Option<u64>) -> Result<(), Interrupted> {
+    waits(call, &[set], limit, || is_ready(set, libc::POLLIN))
 }
 
 unsafe extern "C" fn epoll_wait(
@@ -164,8 +198,8 @@ unsafe extern "C" fn epoll_wait(
     limit: c_int,
 ) -> c_int {
     let is_in = guest_thread::current().is_some();
-    if is_in {
-        waits_for_events("epoll_wait", set, millis(limit));
+    if is_in && waits_for_events("epoll_wait", set, millis(limit)).is_err() {
+        return refuse(libc::EINTR);
     }
     // SAFETY: the guest's arguments.
     unsafe { libc::epoll_wait(set, events, most, if is_in { 0 } else { limit }) }
@@ -200,7 +234,9 @@ unsafe extern "C" fn epoll_pwait2(
             let number = libc::SYS_epoll_pwait2;
             return libc::syscall(number, set, events, most, limit, mask, 8) as c_int;
         }
-        waits_for_events("epoll_pwait2", set, limit_of(limit));
+        if waits_for_events("epoll_pwait2", set, limit_of(limit)).is_err() {
+            return refuse(libc::EINTR);
+        }
         libc::epoll_wait(set, events, most, 0)
     }
 }

@@ -73,7 +73,7 @@ macro_rules! refused {
 refused! {
     recvmmsg __recvfrom_chk
     msgrcv mq_receive mq_timedreceive semop semtimedop
-    pause sigsuspend pthread_cancel
+    pthread_cancel
     kill killpg sigqueue pthread_sigqueue
     fork _Fork vfork clone execve execv execvp execvpe fexecve execl execlp execle
     posix_spawn posix_spawnp system popen wait wait3 wait4 waitpid waitid
@@ -87,7 +87,6 @@ pub(super) const fn refused_number(number: c_long) -> Option<&'static str> {
         libc::SYS_accept | libc::SYS_accept4 => "accept",
         libc::SYS_connect => "connect",
         libc::SYS_recvfrom | libc::SYS_recvmsg | libc::SYS_recvmmsg => "recv",
-        libc::SYS_pause | libc::SYS_rt_sigsuspend => "pause",
         libc::SYS_rt_sigtimedwait => "sigwait",
         libc::SYS_kill | libc::SYS_rt_sigqueueinfo | libc::SYS_rt_tgsigqueueinfo => "kill",
         libc::SYS_fork | libc::SYS_vfork => "fork",

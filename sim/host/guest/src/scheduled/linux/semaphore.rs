@@ -2,7 +2,7 @@
 //! do not wait; the scheduler does the waiting.
 
 use super::{guest_thread, objects, refuse, sanitizer, time};
-use clr_explore::{CurrentThread, LockKind, ProfilerLock};
+use clr_explore::{CurrentThread, Interruption, LockKind, ProfilerLock};
 use libc::{c_int, clockid_t, sem_t, timespec};
 
 unsafe extern "C" {
@@ -19,8 +19,19 @@ fn takes(at: usize) -> bool {
     unsafe { libc::sem_trywait(at as *mut sem_t) == 0 }
 }
 
-/// Takes one from the count, until a time (µs since 1970) if there is one. Returns false if it stayed 0.
-fn take(me: &CurrentThread<'_, '_>, at: usize, until: Option<u64>) -> bool {
+/// Takes one from the count, until a time (µs since 1970) if there is one. Returns 0, or an error of the system.
+fn take(me: &CurrentThread<'_, '_>, at: usize, until: Option<u64>) -> c_int {
+    me.uninterrupted(|| {
+        me.interruptible(Interruption::UnlessRestarted, || match wait_to_take(me, at, until) {
+            true => 0,
+            false if me.is_interrupted() || until.is_none() => libc::EINTR,
+            false => libc::ETIMEDOUT,
+        })
+    })
+}
+
+/// Takes one from the count. Returns false if it stayed 0 until the time was over, or a handler came.
+fn wait_to_take(me: &CurrentThread<'_, '_>, at: usize, until: Option<u64>) -> bool {
     let lock = lock_of(me, at);
     let posted = objects::condition(me, at);
     me.acquire(lock);
@@ -28,8 +39,9 @@ fn take(me: &CurrentThread<'_, '_>, at: usize, until: Option<u64>) -> bool {
     let mut in_time = true;
     while !taken && in_time && !me.is_over() {
         let limit = until.map(|until| time::micros_until(me, until));
-        in_time = me.wait_on(posted, lock, limit) || limit.is_none();
-        taken = takes(at);
+        let woken = me.wait_on(posted, lock, limit);
+        in_time = woken || limit.is_none() && !me.is_interrupted();
+        taken = !me.is_interrupted() && takes(at);
     }
     me.unlock(lock);
     taken
@@ -41,9 +53,9 @@ pub(super) unsafe extern "C" fn wait(semaphore: *mut sem_t) -> c_int {
         return unsafe { libc::sem_wait(semaphore) };
     };
     let at = semaphore as usize;
-    let taken = carrier.ask(move |me| me.uninterrupted(|| take(me, at, None)));
+    let error = carrier.ask(move |me| take(me, at, None)).unwrap_or(libc::EINTR);
     sanitizer::acquires(at);
-    if taken == Some(true) { 0 } else { refuse(libc::EINTR) }
+    if error == 0 { 0 } else { refuse(error) }
 }
 
 pub(super) unsafe extern "C" fn try_wait(semaphore: *mut sem_t) -> c_int {
@@ -73,9 +85,9 @@ pub(super) unsafe extern "C" fn timed_wait(semaphore: *mut sem_t, until: *const 
     // SAFETY: the guest's time.
     let until = unsafe { time::read(until) };
     let at = semaphore as usize;
-    let taken = carrier.ask(move |me| me.uninterrupted(|| take(me, at, Some(until))));
+    let error = carrier.ask(move |me| take(me, at, Some(until))).unwrap_or(libc::EINTR);
     sanitizer::acquires(at);
-    if taken == Some(true) { 0 } else { refuse(libc::ETIMEDOUT) }
+    if error == 0 { 0 } else { refuse(error) }
 }
 
 pub(super) unsafe extern "C" fn clock_wait(

@@ -1,7 +1,8 @@
 //! Signals that the guest's threads send to threads, and the guest's handlers.
 //!
 //! No real signal is sent. A handler is executed on the thread that gets the signal, when that thread is at a switch
-//! point and is chosen; a wait goes on afterwards. Handlers do not interrupt each other, and no call returns `EINTR`. The
+//! point and is chosen. A wait goes on afterwards, or ends with `EINTR` where that of Linux does: sleeps, and waits for
+//! descriptors, always, `sem_wait`, futexes, reads and writes unless the handler restarts them. Handlers do not interrupt each other. The
 //! registers that a handler gets are simulated numbers, as for any walk: on a thread of the profiler they are 0. To the guest
 //! a thread is what `pthread_self` returns on it, and, by number, what the runtime calls it in `ThreadAssignedToOSThread` and
 //! `GetThreadInfo`, which is what `gettid` returns.
@@ -165,6 +166,7 @@ pub(super) fn handle(me: &CurrentThread<'_, '_>) {
             handler(number, &raw mut info, (&raw mut context).cast());
         }
     });
+    me.ends_interrupted_wait(action.sa_flags & libc::SA_RESTART != 0);
 }
 
 /// Gives a new thread the mask of the one that starts it, whichever of the two is first.
@@ -187,13 +189,15 @@ pub(super) fn information(sent: Sent) -> siginfo_t {
     info
 }
 
-/// Delivers pending signals that this thread takes again.
-pub(super) fn deliver(me: &CurrentThread<'_, '_>, unblocked: u64) {
+/// Delivers pending signals that this thread takes again. Returns their number.
+pub(super) fn deliver(me: &CurrentThread<'_, '_>, unblocked: u64) -> usize {
     let take = || with(|signals| signals.take(me.index(), |it| masks::has(unblocked, it)));
     let mine: Vec<_> = std::iter::from_fn(take).collect();
+    let count = mine.len();
     for sent in mine {
         send(me, Some(me.index()), sent);
     }
+    count
 }
 
 /// Sends a signal. Returns an error of the system, or 0.
@@ -232,7 +236,8 @@ pub(super) fn send(me: &CurrentThread<'_, '_>, to: Option<ThreadIndex>, sent: Se
     0
 }
 
-/// Sends a signal to a thread that is known by what `pthread_create` or `pthread_self` has returned.
+/// Sends a signal to a thread that is known by what `pthread_create` or `pthread_self` has returned. One that has ended and was not
+/// joined takes none, which is no error since version 2.34 of glibc (`__pthread_kill_implementation` of nptl/pthread_kill.c).
 pub(super) unsafe extern "C" fn thread_kill(thread: pthread_t, number: c_int) -> c_int {
     let Some(carrier) = guest_thread::current() else {
         // SAFETY: the guest's arguments.
@@ -240,7 +245,11 @@ pub(super) unsafe extern "C" fn thread_kill(thread: pthread_t, number: c_int) ->
     };
     let sent = carrier.ask(move |me| {
         let known = with(|signals| signals.known.get(&thread).copied());
-        send(me, threads::known(thread).or(known), Sent::by_thread(number))
+        let to = threads::known(thread).or(known);
+        if to.is_some_and(|to| me.has_ended(to)) {
+            return 0;
+        }
+        send(me, to, Sent::by_thread(number))
     });
     sent.unwrap_or(libc::ESRCH)
 }

@@ -11,9 +11,10 @@
 //! Where no thread can go on, time jumps to the first limit. These rules are `Kernel::runnable` and `Kernel::jump` of
 //! `clr-explore`.
 
-use super::guest_thread;
-use clr_explore::CurrentThread;
+use super::{guest_thread, refuse};
+use clr_explore::{CurrentThread, Interruption};
 use libc::{c_int, c_uint, clockid_t, timespec, timeval};
+use std::ptr::null_mut;
 
 /// Time at which each interleaving begins: 2026-01-01 (µs since 1970).
 const BEGIN: u64 = 1_767_225_600_000_000;
@@ -40,9 +41,30 @@ fn now() -> Option<u64> {
     guest_thread::current()?.ask(|me| BEGIN + me.now())
 }
 
-/// Sleeps. Returns false if this is no thread of the guest.
-pub(super) fn sleeps(micros: u64) -> bool {
-    guest_thread::current().and_then(|carrier| carrier.ask(move |me| me.sleep(micros))).is_some()
+/// Sleeps, until a handler interrupts it. Returns the rest (µs); `None` if this is no thread of the guest.
+pub(super) fn sleeps(micros: u64) -> Option<u64> {
+    let sleep = move |me: &CurrentThread<'_, '_>| {
+        me.interruptible(Interruption::Always, || me.sleep_unless_interrupted(micros))
+    };
+    guest_thread::current()?.ask(sleep)
+}
+
+/// Returns 0, or, if a handler has interrupted the sleep, `EINTR`, having stored the rest (µs).
+///
+/// # Safety
+/// `rest` is NULL, or there is room for a time.
+unsafe fn slept(left: u64, rest: *mut timespec) -> c_int {
+    if left == 0 {
+        return 0;
+    }
+    if !rest.is_null() {
+        let (seconds, micros) = (left / 1_000_000, left % 1_000_000);
+        let time =
+            timespec { tv_sec: seconds.cast_signed(), tv_nsec: (micros * 1_000).cast_signed() };
+        // SAFETY: the caller's promise.
+        unsafe { rest.write(time) };
+    }
+    libc::EINTR
 }
 
 pub(super) unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_int {
@@ -87,12 +109,14 @@ pub(super) unsafe extern "C" fn seconds(time: *mut i64) -> i64 {
 }
 
 pub(super) unsafe extern "C" fn nanosleep(time: *const timespec, rest: *mut timespec) -> c_int {
-    // SAFETY: the guest's time.
-    if sleeps(unsafe { read(time) }) {
-        return 0;
-    }
     // SAFETY: the guest's arguments.
-    unsafe { libc::nanosleep(time, rest) }
+    unsafe {
+        let Some(left) = sleeps(read(time)) else { return libc::nanosleep(time, rest) };
+        match slept(left, rest) {
+            0 => 0,
+            error => refuse(error),
+        }
+    }
 }
 
 pub(super) unsafe extern "C" fn clock_nanosleep(
@@ -104,30 +128,33 @@ pub(super) unsafe extern "C" fn clock_nanosleep(
     // SAFETY: the guest's time.
     let wanted = unsafe { read(time) };
     let absolute = flags & libc::TIMER_ABSTIME != 0;
-    let slept = guest_thread::current().and_then(|carrier| {
-        carrier.ask(move |me| me.sleep(if absolute { micros_until(me, wanted) } else { wanted }))
-    });
-    if slept.is_some() {
-        return 0;
+    let begin = now().unwrap_or_default();
+    let micros = if absolute { wanted.saturating_sub(begin) } else { wanted };
+    // SAFETY: the guest's arguments; a time to sleep until has no rest.
+    unsafe {
+        match sleeps(micros) {
+            Some(left) => slept(left, if absolute { null_mut() } else { rest }),
+            None => libc::clock_nanosleep(clock, flags, time, rest),
+        }
     }
-    // SAFETY: the guest's arguments.
-    unsafe { libc::clock_nanosleep(clock, flags, time, rest) }
 }
 
 pub(super) unsafe extern "C" fn usleep(micros: c_uint) -> c_int {
-    if sleeps(micros.into()) {
-        return 0;
+    match sleeps(micros.into()) {
+        Some(0) => 0,
+        Some(_) => refuse(libc::EINTR),
+        // SAFETY: no pointers.
+        None => unsafe { libc::usleep(micros) },
     }
-    // SAFETY: no pointers.
-    unsafe { libc::usleep(micros) }
 }
 
 pub(super) unsafe extern "C" fn sleep(seconds: c_uint) -> c_uint {
-    if sleeps(u64::from(seconds) * 1_000_000) {
-        return 0;
+    match sleeps(u64::from(seconds) * 1_000_000) {
+        // A part of a second counts as one.
+        Some(left) => left.div_ceil(1_000_000) as c_uint,
+        // SAFETY: no pointers.
+        None => unsafe { libc::sleep(seconds) },
     }
-    // SAFETY: no pointers.
-    unsafe { libc::sleep(seconds) }
 }
 
 pub(super) unsafe extern "C" fn sched_yield() -> c_int {

@@ -1,8 +1,11 @@
 //! Calls that read, write, connect and close descriptors.
 
-use super::descriptors::{self, Connection, announce, is_ready, option_of, point, wait_for};
+use super::descriptors::{
+    self, Connection, Waited, announce, is_ready, option_of, point, wait_for,
+};
 use super::polls::int;
 use super::{Replacement, guest_thread, refuse, refused, timers};
+use clr_explore::Interruption;
 use libc::{c_int, c_short, c_void, iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t, timeval};
 
 /// Most bytes that a pipe or a socket takes at once when it is ready (`PIPE_BUF`).
@@ -45,8 +48,13 @@ fn transfer(
         Connection::Threads if returns => point(),
         Connection::Threads => {
             let limit = limit_of(descriptor, wanted);
-            if !wait_for(call, &[descriptor], limit, || is_ready(descriptor, wanted)) {
-                return refuse(libc::EAGAIN) as ssize_t;
+            // A call with a limit is never restarted (signal(7)).
+            let by =
+                if limit.is_some() { Interruption::Always } else { Interruption::UnlessRestarted };
+            match wait_for(call, &[descriptor], (limit, by), || is_ready(descriptor, wanted)) {
+                Waited::Ready => {}
+                Waited::TimedOut => return refuse(libc::EAGAIN) as ssize_t,
+                Waited::Interrupted => return refuse(libc::EINTR) as ssize_t,
             }
         }
     }

@@ -5,18 +5,13 @@ use crate::report::Finding;
 use crate::session::Session;
 use crate::target::Target;
 use clr_com::{AppDomainId, AssemblyId, IUnknown, Interface, ModuleId};
-use clr_runtime::metadata::APP_DOMAIN;
 use clr_runtime::profiling::CallbackKind as Kind;
-use clr_runtime::{OsThreadId, ProfilerStatus};
+use clr_runtime::{OsThreadId, ProfilerStatus, Runtime};
 use clr_walker::profiling::{EventMask, HResult};
+use clr_world::{StartStep, StartSubject, start_steps};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
-
-/// `COR_PRF_MONITOR_MODULE_LOADS`, `_ASSEMBLY_LOADS`, `_APPDOMAIN_LOADS`.
-const MODULE_LOADS: EventMask = EventMask(0x4);
-const ASSEMBLY_LOADS: EventMask = EventMask(0x8);
-const APP_DOMAIN_LOADS: EventMask = EventMask(0x10);
 
 impl Session {
     /// Loads a profiler: calls `Initialize` with the runtime's object. Until `Initialize` returns,
@@ -94,60 +89,66 @@ impl Session {
         }
     }
 
-    /// Reports the modules that a process has from its start. While the core library is loaded the runtime
-    /// does not count as started. The thread that loads them is one of the runtime.
+    /// Reports the start of the runtime: all modules of the program are loaded in it. The thread that loads them is one of the
+    /// runtime.
     pub(crate) fn load_modules(&self, stage: &Process, os: OsThreadId) {
         let inner = self.inner();
         let Some(target) = inner.profiler.borrow().clone() else { return };
         let runtime = stage.runtime();
-        let wants = |events| runtime.process.get().event_mask.contains(events);
-        let to = &target.first;
-        let caller = runtime.on(os);
-        let call = |kind: Kind, name: &'static str, act: &dyn Fn() -> HResult| {
-            if inner.is_detaching() {
-                return;
+        runtime.change_process(|process| process.started = false);
+        // The core library is the last one.
+        let modules = runtime.metadata.modules().iter().rev();
+        let mut loaded = 0;
+        for step in start_steps(modules.map(|module| module.id)) {
+            let StartStep::Callback(kind, subject) = step else {
+                runtime.change_process(|process| process.started = true);
+                continue;
+            };
+            // The module is one of the process when its load has begun, or, if nobody hears of that, when it is over.
+            loaded += usize::from(kind == Kind::ModuleLoadFinished);
+            inner.modules_loaded.set(loaded);
+            let is_wanted = runtime.process.get().event_mask.contains(kind.event());
+            if !is_wanted || inner.is_detaching() {
+                continue;
             }
             inner.acting_as(os, || {
-                caller.in_callback(kind, |_| inner.enter(name, act));
+                runtime.on(os).in_callback(kind, |_| {
+                    inner.enter(kind.name(), || target.raise_start(runtime, kind, subject));
+                });
             });
-        };
-        let call_of = |kind: Kind, act: &dyn Fn() -> HResult| call(kind, kind.name(), act);
+        }
+        inner.detach_if_asked();
+    }
+}
+
+impl Target {
+    /// Makes a callback of the runtime's start.
+    fn raise_start(&self, runtime: &Runtime<'_>, kind: Kind, subject: StartSubject) -> HResult {
+        let to = &self.first;
         // SAFETY: the profiler's object; the callbacks have no pointers.
         unsafe {
-            runtime.change_process(|process| process.started = false);
-            if wants(APP_DOMAIN_LOADS) {
-                let domain = AppDomainId(APP_DOMAIN);
-                call_of(Kind::AppDomainCreationStarted, &|| to.AppDomainCreationStarted(domain));
-                call_of(Kind::AppDomainCreationFinished, &|| {
-                    to.AppDomainCreationFinished(domain, HResult::OK)
-                });
-            }
-            // The core library comes first. The runtime has started when it loads the program's
-            // (recorded on 3.1, 8 and 9 Unix).
-            for (loaded, module) in runtime.metadata.modules().iter().rev().enumerate() {
-                runtime.change_process(|process| process.started = loaded > 0);
-                let (id, assembly) = (ModuleId(module.id), AssemblyId(module.assembly));
-                if wants(ASSEMBLY_LOADS) {
-                    call_of(Kind::AssemblyLoadStarted, &|| to.AssemblyLoadStarted(assembly));
+            match subject {
+                StartSubject::Domain(id) if kind == Kind::AppDomainCreationStarted => {
+                    to.AppDomainCreationStarted(AppDomainId(id))
                 }
-                if wants(MODULE_LOADS) {
-                    call_of(Kind::ModuleLoadStarted, &|| to.ModuleLoadStarted(id));
-                    inner.modules_loaded.set(loaded + 1);
-                    call_of(Kind::ModuleLoadFinished, &|| to.ModuleLoadFinished(id, HResult::OK));
-                    call(Kind::ModuleLoadFinished, "ModuleAttachedToAssembly", &|| {
-                        to.ModuleAttachedToAssembly(id, assembly)
-                    });
+                StartSubject::Domain(id) => {
+                    to.AppDomainCreationFinished(AppDomainId(id), HResult::OK)
                 }
-                inner.modules_loaded.set(loaded + 1);
-                if wants(ASSEMBLY_LOADS) {
-                    call_of(Kind::AssemblyLoadFinished, &|| {
-                        to.AssemblyLoadFinished(assembly, HResult::OK)
-                    });
+                StartSubject::Module(id) => {
+                    let assembly = runtime.metadata.module(id).map_or(0, |module| module.assembly);
+                    let (module, assembly) = (ModuleId(id), AssemblyId(assembly));
+                    match kind {
+                        Kind::AssemblyLoadStarted => to.AssemblyLoadStarted(assembly),
+                        Kind::ModuleLoadStarted => to.ModuleLoadStarted(module),
+                        Kind::ModuleLoadFinished => to.ModuleLoadFinished(module, HResult::OK),
+                        Kind::ModuleAttachedToAssembly => {
+                            to.ModuleAttachedToAssembly(module, assembly)
+                        }
+                        _ => to.AssemblyLoadFinished(assembly, HResult::OK),
+                    }
                 }
             }
         }
-        runtime.change_process(|process| process.started = true);
-        inner.detach_if_asked();
     }
 }
 

@@ -33,6 +33,8 @@ pub struct CallbackArguments {
     /// The method that the callback is about, or a method of the class, module or assembly that it is about;
     /// 0 if the program names none.
     pub function: FunctionId,
+    /// `ModuleID` of that method's module, or of the module that the callback is about; 0 if the program names none.
+    pub module: u64,
     /// The object that the callback is about.
     pub object: u64,
     /// The class of that object, if it is an exception, or was allocated now.
@@ -70,6 +72,8 @@ pub(super) struct Made {
     pub induced: bool,
     /// Arrangements of the program.
     pub arranged: Arranged,
+    /// The first thread begins with the start of the runtime.
+    pub starts: bool,
     /// The compilations of its methods.
     pub compilations: Compilations,
     /// Number of objects that there were at the last GC, and that were made between it and the one before.
@@ -107,11 +111,14 @@ impl World<'_> {
             return CallbackArguments::default();
         };
         let served = executed.served;
+        let function = match executed.about {
+            Some(about) => about.function,
+            None => self.function_of_callback(thread, kind),
+        };
+        let module = executed.about.map_or(0, |about| about.module);
         CallbackArguments {
-            function: match executed.about {
-                Some(about) => about.function,
-                None => self.function_of_callback(thread, kind),
-            },
+            function,
+            module: if module == 0 { self.module_of(function) } else { module },
             object: match kind {
                 Kind::ObjectAllocated | Kind::EventPipeEventDelivered => executed.object,
                 Kind::HandleCreated => self.made.object_of(executed.handle),
@@ -170,6 +177,11 @@ impl World<'_> {
             },
             ..CallbackArguments::default()
         }
+    }
+
+    /// Returns the `ModuleID` of a method's module, or 0.
+    pub(super) fn module_of(&self, function: FunctionId) -> u64 {
+        self.runtime.code.method(function).map_or(0, |(_, method)| method.module)
     }
 
     /// Returns the handles that have an object, with it, for the callback of the roots.

@@ -18,9 +18,10 @@ use clr_walker::profiling::FunctionId;
 impl World<'_> {
     /// Begins a pass (`SfiInit`).
     pub(super) fn begin_pass(&mut self, thread: usize) -> Vec<Step> {
-        let about = self.call_of_handling(thread);
+        let by = self.call_of_handling(thread);
         let transition = |kind, returns| {
-            about.map(|function| Step::CallbackAbout(kind, About { function, returns }))
+            let about = |function| About { function, returns, ..About::default() };
+            by.map(|function| Step::CallbackAbout(kind, about(function)))
         };
         let mut steps = match self.current(thread) {
             Some(dispatch) if dispatch.pass == Pass::First && dispatch.target.is_some() => {

@@ -54,6 +54,10 @@ impl World<'_> {
                 self.attach(thread);
                 StepEvent::Stepped
             }
+            Step::Started => {
+                self.runtime.change_process(|process| process.started = true);
+                StepEvent::Stepped
+            }
             Step::ShutDown => {
                 self.runtime.change_process(|process| process.shutting_down = true);
                 StepEvent::Stepped

@@ -1,5 +1,6 @@
 //! Services that the world performs for the runtime's code.
 
+use super::start::ASSEMBLY_LOAD;
 use super::step::Step;
 use super::{ProcessEnd, World};
 use crate::stubs::{first_of, method_of};
@@ -26,7 +27,10 @@ impl World<'_> {
                 let by_program = self.threads.get(thread).is_some_and(|thread| thread.by_program);
                 // Recorded on 3.1.3, 8.0.34, 9.0.23, 10.0.15 and 11.0.0.
                 let mode = if by_program { CallbackMode::Cooperative } else { CallbackMode::Any };
-                return self.thread_begins(None, mode, start);
+                let mut steps = self.thread_begins(None, mode, start);
+                let begun = steps.len() - 1;
+                steps.splice(begun..begun, self.start(thread));
+                return steps;
             }
             Service::ThreadEnd => return self.thread_end(thread),
             Service::AttachThread => {
@@ -62,13 +66,7 @@ impl World<'_> {
             | Service::ReplaceOnStack
             | Service::TierUp
             | Service::ServeTiers => return self.compile(thread, service),
-            Service::LoadAssembly => &[
-                Kind::AssemblyLoadStarted,
-                Kind::ModuleLoadStarted,
-                Kind::ModuleLoadFinished,
-                Kind::ModuleAttachedToAssembly,
-                Kind::AssemblyLoadFinished,
-            ],
+            Service::LoadAssembly => &ASSEMBLY_LOAD,
             Service::NameThread => &[Kind::ThreadNameChanged],
             Service::SlowHook => &[Kind::EnterLeaveSlow],
             // The GC writes the event before the runtime notifies the profiler of the object.

@@ -68,6 +68,8 @@ pub(super) enum Step {
     TakeFinalizer,
     /// A thread of tiered compilation takes the next method.
     TakeTier,
+    /// The runtime counts as started.
+    Started,
     /// The process ends; true after a fatal error.
     Die(bool),
     /// The handler of first-chance exceptions is called instead of the service.
@@ -79,10 +81,12 @@ pub(super) enum Step {
 }
 
 /// The subject of a callback, where the registers of the thread do not say it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct About {
-    /// The method.
+    /// The method, if it is about one.
     pub function: FunctionId,
+    /// `ModuleID` of the module, if it is about one alone.
+    pub module: u64,
     /// Control returns, in a transition.
     pub returns: bool,
 }

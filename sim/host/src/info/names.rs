@@ -8,7 +8,7 @@ use clr_com::{
     AppDomainId, AssemblyId, ClassId, Guid, ICorProfilerInfo2Methods, ICorProfilerInfo3Methods,
     ICorProfilerInfoMethods, ModuleId, ProcessId, Token,
 };
-use clr_runtime::metadata::{APP_DOMAIN, TypeDef};
+use clr_runtime::metadata::{APP_DOMAIN, SYSTEM_DOMAIN, TypeDef};
 use clr_runtime::profiling::Accepts;
 use clr_walker::profiling::{FunctionId, HResult, ProfilerInfo as _};
 use std::ffi::c_void;
@@ -75,10 +75,12 @@ impl Call<'_> {
     ICorProfilerInfoMethods!(get_app_domain_info = GetAppDomainInfo(self, app_domain, capacity, len,
         name, process) {
         self.caller().begin(Accepts::TriggeringCallbacks)?;
-        if app_domain.0 != APP_DOMAIN {
-            return self.unknown(app_domain.0);
-        }
-        let text = wide(self.session.generation.app_domain_name());
+        let text = match app_domain.0 {
+            APP_DOMAIN => wide(self.session.generation.app_domain_name()),
+            // Recorded on 3.1.23, 8.0.34, 9.0.23, 10.0.15 and 11.0.0.
+            SYSTEM_DOMAIN => wide("System.Private.CoreLib.dll"),
+            other => return self.unknown(other),
+        };
         // SAFETY: the profiler's pointers.
         unsafe {
             put_short(name, capacity, &text);

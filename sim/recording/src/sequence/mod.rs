@@ -200,6 +200,17 @@ impl Sequence {
         bits.fold(0, |mask, bits| mask | bits)
     }
 
+    /// Returns true if the sequence begins with the start of the runtime: the first thread is created.
+    #[must_use]
+    pub fn begins_with_start(&self) -> bool {
+        self.lines.iter().any(|line| match line {
+            SequenceLine::Callback(callback) => {
+                callback.thread == Some(1) && callback.name == "ThreadCreated"
+            }
+            SequenceLine::Request(_) => false,
+        })
+    }
+
     /// Returns true if the profiler has asked for events with this word.
     #[must_use]
     pub fn asks_for(&self, word: &str) -> bool {
@@ -260,6 +271,12 @@ fn events(text: &str) -> Result<(Vec<String>, SequenceWalks), SequenceProblem> {
 }
 
 impl SequenceLine {
+    /// Returns true for `Initialize`, with which a sequence from the start of the process may begin.
+    #[must_use]
+    pub fn is_initialize(&self) -> bool {
+        matches!(self, Self::Callback(callback) if callback.name == "Initialize")
+    }
+
     /// Reads a line; returns `None` if it is none.
     fn parse(text: &str) -> Option<Self> {
         if let Some(request) = text.strip_prefix("# ") {

@@ -21,6 +21,8 @@ use names::{assembly_name, split};
 
 /// The `AppDomainID` of the only AppDomain.
 pub const APP_DOMAIN: u64 = 0x7FF8_4000_0000;
+/// `AppDomainID` of the runtime's own domain.
+pub const SYSTEM_DOMAIN: u64 = 0x7FF8_4080_0000;
 /// First `AssemblyID`.
 const ASSEMBLIES: u64 = 0x7FF8_4100_0000;
 /// First `ModuleID`.

@@ -88,6 +88,10 @@ impl Scenario {
         world.shared().change_process(|process| {
             process.event_mask = EventMask(recorded.event_mask());
         });
+        let has_start = recorded.begins_with_start();
+        if has_start {
+            world.begin_with_start();
+        }
         let [begin, end] = [BEGIN, END].map(|name| self.function(name));
         let requests = self.requests();
         let mark = |number| {
@@ -96,6 +100,7 @@ impl Scenario {
             requests.iter().find(is_it).map(|(function, _)| *function)
         };
         let (begin, end) = (mark(1).or(begin), mark(0).or(end));
+        let [begin, end] = [begin, end].map(|function| function.filter(|_| !has_start));
         let requested = requests.iter().map(|(function, _)| *function);
         world.report_entries(begin.into_iter().chain(end).chain(requested));
         let mut profiler = Recorder {
@@ -111,6 +116,11 @@ impl Scenario {
             let finalizer = self.threads.iter().position(|thread| thread.finalizer);
             profiler.threads.push(finalizer.and_then(|it| world.os(it)).unwrap_or_default());
         }
+        // What the profiler was told first is no callback of a thread of the runtime.
+        profiler
+            .run
+            .lines
+            .extend(recorded.lines.iter().take_while(|line| line.is_initialize()).cloned());
         profiler.execute(&mut world, (begin, end))?;
         Ok(profiler.run)
     }
@@ -337,21 +347,14 @@ fn class_name(world: &World<'_>, function: FunctionId) -> String {
     class.unwrap_or(&name).to_owned()
 }
 
-/// Returns the module of a method, which is the manifest module of its assembly.
-fn module_of<'w>(world: &'w World<'_>, function: FunctionId) -> Option<&'w Module> {
-    let runtime = world.as_synced();
-    let (_, method) = runtime.code.method(function)?;
-    runtime.metadata.module(method.module)
+/// Returns the file name of a module, by its `ModuleID`.
+fn module_name<'w>(world: &'w World<'_>, module: u64) -> &'w str {
+    world.as_synced().metadata.module(module).map_or("", Module::name)
 }
 
-/// Returns the file name of a method's module.
-fn module_name<'w>(world: &'w World<'_>, function: FunctionId) -> &'w str {
-    module_of(world, function).map_or("", Module::name)
-}
-
-/// Returns the simple name of a method's assembly.
-fn assembly_name<'w>(world: &'w World<'_>, function: FunctionId) -> &'w str {
-    module_of(world, function).map_or("", |module| &module.assembly_name)
+/// Returns the simple name of the assembly that a module is the manifest module of.
+fn assembly_name<'w>(world: &'w World<'_>, module: u64) -> &'w str {
+    world.as_synced().metadata.module(module).map_or("", |module| &module.assembly_name)
 }
 
 fn exception_name(world: &World<'_>, class: ExceptionClass) -> String {
@@ -387,16 +390,16 @@ fn words(world: &World<'_>, kind: Kind, arguments: &CallbackArguments, number: u
             exception_name(world, arguments.class)
         }
         Kind::GetReJITParameters | Kind::ModuleUnloadStarted => {
-            module_name(world, arguments.function).to_owned()
+            module_name(world, arguments.module).to_owned()
         }
-        Kind::ModuleLoadFinished => format!("{} S_OK", module_name(world, arguments.function)),
+        Kind::ModuleLoadFinished => format!("{} S_OK", module_name(world, arguments.module)),
         Kind::ModuleAttachedToAssembly => format!(
             "{} {}",
-            module_name(world, arguments.function),
-            assembly_name(world, arguments.function)
+            module_name(world, arguments.module),
+            assembly_name(world, arguments.module)
         ),
-        Kind::AssemblyLoadFinished => format!("{} S_OK", assembly_name(world, arguments.function)),
-        Kind::AssemblyUnloadStarted => assembly_name(world, arguments.function).to_owned(),
+        Kind::AssemblyLoadFinished => format!("{} S_OK", assembly_name(world, arguments.module)),
+        Kind::AssemblyUnloadStarted => assembly_name(world, arguments.module).to_owned(),
         Kind::ExceptionCatcherEnter => {
             format!("{} {}", function(), exception_name(world, arguments.class))
         }

@@ -124,7 +124,7 @@ fn callbacks_have_the_mode_and_the_triggers_of_the_contract() {
         GetReJITParameters p T, ReJITCompilationStarted p T, ReJITCompilationFinished p T, ClassLoadStarted p T,
         ClassLoadFinished p T, ModuleLoadStarted c T, ModuleLoadFinished p T,
         ModuleAttachedToAssembly p T, AssemblyLoadStarted c T,
-        AssemblyLoadFinished c T, AppDomainCreationStarted c T, AppDomainCreationFinished c T,
+        AssemblyLoadFinished c T, AppDomainCreationStarted p T, AppDomainCreationFinished p T,
         ObjectAllocated c T, ManagedToUnmanagedTransition p T, UnmanagedToManagedTransition p T,
         ExceptionThrown c T, ExceptionSearchFunctionEnter p T, ExceptionSearchFunctionLeave p T,
         ExceptionSearchFilterEnter p T, ExceptionSearchFilterLeave p T, ExceptionSearchCatcherFound p T,

@@ -111,6 +111,8 @@ kinds! {
     JoinThread "join-thread" Managed -> Some(CallTarget::Managed),
     /// Has a method called for each exception before it is handled.
     HandleFirstChance "handle-first-chance" Managed -> Some(CallTarget::Managed),
+    /// Has a method called for an exception that nothing catches.
+    HandleUnhandled "handle-unhandled" Managed -> Some(CallTarget::Managed),
     /// Has a method called at the end of the process.
     HandleProcessExit "handle-process-exit" Managed -> Some(CallTarget::Managed),
     /// Ends the process.

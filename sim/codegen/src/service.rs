@@ -114,6 +114,10 @@ services! {
     CallOnce,
     /// Has the method that r10 names called for each exception.
     HandleFirstChance,
+    /// The handler of exceptions that nothing catches has returned. Returns 0.
+    UnhandledHandled,
+    /// Registers the method that r10 names as the handler of exceptions that nothing catches.
+    HandleUnhandled,
     /// Has the method that r10 names called at the end of the process.
     HandleProcessExit,
     /// Makes the method that r10 names the finalizer of the object that was allocated last.

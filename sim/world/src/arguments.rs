@@ -271,8 +271,12 @@ impl World<'_> {
 
     /// Returns true for a method of the class library that unmanaged code calls without a stub.
     pub(super) fn is_entry_of_library(&self, function: FunctionIndex) -> bool {
-        let entries =
-            [Shared::CallEntryPoint, Shared::FirstChanceEntry, Shared::CallClassConstructor];
+        let entries = [
+            Shared::CallEntryPoint,
+            Shared::FirstChanceEntry,
+            Shared::UnhandledEntry,
+            Shared::CallClassConstructor,
+        ];
         entries.iter().any(|entry| self.expanded.shared.get(entry) == Some(&function))
     }
 

@@ -6,6 +6,7 @@
 //! back on its own thread; `Environment.FailFast` and an exhausted stack do not.
 
 use super::arrangement::{Arranged, Awaited};
+use super::step::Handler;
 use super::step::Step;
 use super::thread::Executed;
 use super::{ProcessEnd, StepEvent, World, WorldError};
@@ -17,7 +18,7 @@ use clr_unwind::Gpr;
 
 impl World<'_> {
     /// Returns the steps of a service by which the program arranges something.
-    pub(super) fn arrange(&mut self, service: Service) -> Vec<Step> {
+    pub(super) fn arrange(&mut self, thread: usize, service: Service) -> Vec<Step> {
         let method = self.runtime.memory.borrow().cpu().get(Gpr::R10);
         self.made.arranged.changes += 1;
         let arranged = &mut self.made.arranged;
@@ -35,6 +36,12 @@ impl World<'_> {
             }
             Service::CallOnce => result = arranged.once.insert(method).into(),
             Service::HandleFirstChance => arranged.first_chance = Some(method),
+            Service::HandleUnhandled => arranged.unhandled = Some(method),
+            Service::UnhandledHandled => {
+                if let Some(dispatch) = self.current(thread) {
+                    dispatch.notifies = false;
+                }
+            }
             Service::HandleProcessExit => arranged.process_exit = Some(method),
             Service::MakeFinalizable => arranged.finalizable.push(method),
             Service::AwaitFinalizers => {
@@ -53,7 +60,7 @@ impl World<'_> {
                 return steps.chain(end).collect();
             }
             Service::Die => return vec![Step::Die(true)],
-            Service::TakeHandler => result = self.entry_of_method(self.handler()),
+            Service::TakeHandler => result = self.entry_of_method(self.made.arranged.called),
             _ => {}
         }
         vec![Step::Return(result)]
@@ -82,9 +89,20 @@ impl World<'_> {
         self.made.arranged.first_chance.is_some()
     }
 
-    /// Returns the method that handles first-chance exceptions.
-    fn handler(&self) -> u64 {
-        self.made.arranged.first_chance.unwrap_or_default()
+    /// Returns true if the program has a handler of exceptions that nothing catches, which was not called yet.
+    pub(super) const fn notifies_of_unhandled(&self) -> bool {
+        self.made.arranged.unhandled.is_some()
+    }
+
+    /// Notes which handler is called now. Exceptions that leave a handler of unhandled ones are not handled again.
+    pub(super) fn take_handler(&mut self, handler: Handler) {
+        let arranged = &mut self.made.arranged;
+        arranged.changes += 1;
+        let method = match handler {
+            Handler::FirstChance => arranged.first_chance,
+            Handler::Unhandled => arranged.unhandled.take(),
+        };
+        arranged.called = method.unwrap_or_default();
     }
 
     /// Returns the entry of a method (VA).
@@ -171,7 +189,10 @@ impl World<'_> {
                 }
                 return Ok(StepEvent::Ended);
             }
-            Step::NotifyFirstChance => self.call_instead(thread, Shared::CallHandler)?,
+            Step::Notify(handler) => {
+                self.take_handler(handler);
+                self.call_instead(thread, handler.caller())?;
+            }
             _ => {}
         }
         Ok(StepEvent::Stepped)

@@ -8,6 +8,9 @@ pub(super) struct Arranged {
     /// Number of changes.
     pub changes: u64,
     pub first_chance: Option<u64>,
+    pub unhandled: Option<u64>,
+    /// The handler that is called now.
+    pub called: u64,
     pub process_exit: Option<u64>,
     /// Methods that were called once.
     pub once: BTreeSet<u64>,

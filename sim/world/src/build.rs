@@ -217,11 +217,14 @@ impl Build {
         let serves_gc = start == ThreadStart::ServerGc;
         let is_finalizer = start == ThreadStart::Finalizer;
         let serves_tiers = start == ThreadStart::Tiering;
-        let by_program = matches!(start, ThreadStart::ByProgram(_));
-        let foreground = matches!(start, ThreadStart::Managed(_)) || by_program;
+        let of_pool = matches!(start, ThreadStart::OfPool(_));
+        let by_program = matches!(start, ThreadStart::ByProgram(_)) || of_pool;
+        let foreground = matches!(start, ThreadStart::Managed(_) | ThreadStart::ByProgram(_));
         let waits = by_program.then_some(Step::AwaitProgram(Awaited::Start));
         let (start, entry, object) = match start {
-            ThreadStart::Managed(start) | ThreadStart::ByProgram(start) => {
+            ThreadStart::Managed(start)
+            | ThreadStart::ByProgram(start)
+            | ThreadStart::OfPool(start) => {
                 let is_entry_point = self.expanded.entry_point == Some(start);
                 let root = if is_entry_point { Shared::RunMain } else { Shared::KickOffThread };
                 let root = self.expanded.shared.get(&root).copied();
@@ -295,6 +298,7 @@ impl Build {
             unhandled: false,
             serves_gc,
             by_program,
+            of_pool,
             is_finalizer,
             serves_tiers,
             foreground,

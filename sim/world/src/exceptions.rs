@@ -14,7 +14,7 @@
 
 use super::frames::{Frame, Next};
 use super::passes::Steps;
-use super::step::{Action, Step};
+use super::step::{Action, Handler, Step};
 use super::{ExceptionClass, StepEvent, World, WorldError};
 use crate::stubs::{RuntimeFunction, Shared};
 use clr_codegen::FuncletKind;
@@ -79,6 +79,8 @@ pub(super) struct Dispatch {
     /// found the next frame.
     pub to_leave: Option<Frame>,
     pub tracker: ExceptionTracker,
+    /// The handler of exceptions that nothing catches runs: what is thrown now is another exception.
+    pub notifies: bool,
     /// Other threads no longer see the exception.
     is_over: bool,
 }
@@ -117,6 +119,7 @@ impl World<'_> {
                 result: 0,
                 to_leave: None,
                 tracker: ExceptionTracker::default(),
+                notifies: false,
                 is_over: false,
             });
         }
@@ -148,10 +151,14 @@ impl World<'_> {
         match action {
             Action::Look if managed => next = self.look_by_managed_code(thread),
             Action::Look => next = self.look(thread),
-            Action::Next => {
-                let Some(steps) = self.go_on(thread) else { return Ok(self.end_unhandled(thread)) };
-                next = steps;
-            }
+            Action::Next => match self.go_on(thread) {
+                Some(steps) => next = steps,
+                None if !managed && self.notifies_of_unhandled() => {
+                    next.push(Step::Exception(Action::Notify(Handler::Unhandled)));
+                    next.push(Step::Exception(Action::Unhandled));
+                }
+                None => return Ok(self.end_unhandled(thread)),
+            },
             Action::Found(clause) => {
                 let (caller_sp, is_reported) = (dispatch.at.caller_sp(), dispatch.at.has_metadata);
                 dispatch.target = Some(Target { caller_sp, end: End::Clause(clause) });
@@ -183,8 +190,9 @@ impl World<'_> {
                 }
             }
             Action::Entered(entered) => dispatch.tracker.entered_managed_code = entered,
-            Action::Notify => {
-                let entry = self.entry_of(Shared::CallHandler)?;
+            Action::Notify(handler) => {
+                let entry = self.entry_of(handler.caller())?;
+                self.take_handler(handler);
                 self.leave_for(thread, entry);
             }
             Action::Call(clause, kind) => {
@@ -262,6 +270,14 @@ impl World<'_> {
         if managed {
             dispatch.funclet = None;
             self.clear(thread);
+            let notifies = pass == Pass::First
+                && end == End::Native
+                && self.notifies_of_unhandled()
+                && self.native_catcher(at.caller, Position::ReturnAddress).is_none();
+            if notifies && let Some(dispatch) = self.current(thread) {
+                dispatch.notifies = true;
+                return Some(vec![Step::Notify(Handler::Unhandled)]);
+            }
             return Some(vec![Step::Return(0)]);
         }
         Some(match pass {

@@ -8,7 +8,7 @@
 
 use super::World;
 use super::step::Action;
-use super::step::{About, Step};
+use super::step::{About, Handler, Step};
 use crate::stubs::{Shared, method_id};
 use clr_codegen::{FuncletKind, HandlerKind};
 use clr_runtime::Pass;
@@ -24,7 +24,11 @@ impl World<'_> {
             by.map(|function| Step::CallbackAbout(kind, about(function)))
         };
         let mut steps = match self.current(thread) {
-            Some(dispatch) if dispatch.pass == Pass::First && dispatch.target.is_some() => {
+            Some(dispatch)
+                if dispatch.pass == Pass::First
+                    && dispatch.target.is_some()
+                    && !dispatch.notifies =>
+            {
                 let catches = dispatch.target.and_then(|target| target.clause_at(&dispatch.at));
                 let mut steps = Vec::new();
                 steps.extend(transition(CallbackKind::ManagedToUnmanagedTransition, true));
@@ -47,7 +51,10 @@ impl World<'_> {
                 steps.push(Step::Callback(CallbackKind::ExceptionThrown));
                 let begun = self.threads.get(thread).and_then(|one| one.dispatches.last());
                 if begun.is_some_and(|dispatch| self.notifies(dispatch)) {
-                    steps.extend([Step::Exception(Action::Look), Step::NotifyFirstChance]);
+                    steps.extend([
+                        Step::Exception(Action::Look),
+                        Step::Notify(Handler::FirstChance),
+                    ]);
                     return steps;
                 }
                 steps

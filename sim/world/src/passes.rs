@@ -1,8 +1,7 @@
 //! Steps of the two native exception passes at a frame, with their callbacks (contract §6).
 
 use super::frames::Frame;
-use super::step::Action;
-use super::step::Step;
+use super::step::{Action, Handler, Step};
 use clr_codegen::{FuncletKind, HandlerKind};
 use clr_runtime::profiling::{CallbackKind, CallbackMode};
 
@@ -38,7 +37,7 @@ impl<'f> Steps<'f> {
             self.callback(CallbackKind::ExceptionSearchFunctionEnter);
         }
         if notifies {
-            self.action(Action::Notify);
+            self.action(Action::Notify(Handler::FirstChance));
         }
         for &(clause, kind) in clauses {
             match kind {

@@ -41,7 +41,7 @@ impl World<'_> {
             | Step::TakeFinalizer
             | Step::TakeTier
             | Step::Die(_)
-            | Step::NotifyFirstChance => return self.arranged_step(thread, step),
+            | Step::Notify(_) => return self.arranged_step(thread, step),
             Step::Exception(action) => return self.exception_step(thread, action),
             Step::Propagate => return self.propagate(thread),
             Step::Return(value) => {

@@ -84,6 +84,8 @@ impl World<'_> {
             | Service::JoinThread
             | Service::CallOnce
             | Service::HandleFirstChance
+            | Service::HandleUnhandled
+            | Service::UnhandledHandled
             | Service::HandleProcessExit
             | Service::MakeFinalizable
             | Service::AwaitFinalizers
@@ -91,7 +93,7 @@ impl World<'_> {
             | Service::Finalized
             | Service::Exit
             | Service::Die
-            | Service::TakeHandler => return self.arrange(service),
+            | Service::TakeHandler => return self.arrange(thread, service),
             Service::CaptureFault => {
                 self.capture_fault(thread);
                 return vec![Step::Return(0)];
@@ -201,7 +203,8 @@ impl World<'_> {
         let entry_of = |function: FunctionIndex| self.linked.entries.get(function.index()).copied();
         let start = entry_of(placed).unwrap_or_default();
         let path = self.runtime.generation.thread_start_path();
-        let first = first_of(path).filter(|_| executed.by_program);
+        let is_native = executed.of_pool && self.runtime.generation.has_native_thread_pool();
+        let first = first_of(path).filter(|_| executed.by_program && !is_native);
         let first = first.and_then(|first| self.expanded.shared.get(&first).copied());
         self.set_start(thread, start);
         first.and_then(entry_of).unwrap_or(start)

@@ -1,6 +1,7 @@
 //! Parts of services.
 
 use super::arrangement::Awaited;
+use crate::stubs::Shared;
 use clr_codegen::{FuncletKind, FunctionIndex};
 use clr_runtime::Lock;
 use clr_runtime::profiling::{CallbackKind as Kind, CallbackMode};
@@ -72,8 +73,8 @@ pub(super) enum Step {
     Started,
     /// The process ends; true after a fatal error.
     Die(bool),
-    /// The handler of first-chance exceptions is called instead of the service.
-    NotifyFirstChance,
+    /// A handler of exceptions is called instead of the service.
+    Notify(Handler),
     /// An exception advances.
     Exception(Action),
     /// An exception continues in native code.
@@ -99,6 +100,25 @@ pub(super) enum Phase {
     Suspended,
 }
 
+/// A handler of exceptions that the program has registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Handler {
+    /// That of first-chance exceptions.
+    FirstChance,
+    /// That of exceptions which nothing catches.
+    Unhandled,
+}
+
+impl Handler {
+    /// Returns the native code that calls the handler.
+    pub(super) const fn caller(self) -> Shared {
+        match self {
+            Self::FirstChance => Shared::CallHandler,
+            Self::Unhandled => Shared::CallUnhandledHandler,
+        }
+    }
+}
+
 /// A part of the handling of an exception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Action {
@@ -120,7 +140,7 @@ pub(super) enum Action {
     /// has reached.
     LeftUpTo(u64),
     /// The program is notified of the exception.
-    Notify,
+    Notify(Handler),
     /// The exception is forgotten.
     Forget,
     /// Execution resumes.

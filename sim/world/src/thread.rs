@@ -26,6 +26,8 @@ pub enum ThreadStart {
     Native(FunctionIndex),
     /// A thread of the runtime that the program starts, with a managed function of the source.
     ByProgram(FunctionIndex),
+    /// A thread of the runtime's pool, which the program causes to start, with a managed function of the source.
+    OfPool(FunctionIndex),
     /// The finalizer's thread, which the runtime has started.
     Finalizer,
     /// A thread of tiered compilation, which the runtime has started.
@@ -91,6 +93,8 @@ pub(super) struct Executed {
     pub serves_gc: bool,
     /// The program starts the thread.
     pub by_program: bool,
+    /// The thread is one of the runtime's pool.
+    pub of_pool: bool,
     /// This is the finalizer's thread.
     pub is_finalizer: bool,
     /// This is a thread of tiered compilation.
@@ -143,6 +147,7 @@ impl Executed {
             unhandled,
             serves_gc,
             by_program: _,
+            of_pool: _,
             is_finalizer: _,
             serves_tiers: _,
             foreground,

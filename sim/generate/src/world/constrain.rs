@@ -90,7 +90,9 @@ pub(crate) fn repair(world: &mut WorldProgram) {
         |id: &FunctionIndex| kinds.get(id.index()).is_some_and(|kind| *kind != CodeKind::Native);
     methods.retain(|id, _| is_managed(id));
     threads.retain(|start| match start {
-        ThreadStart::Managed(id) | ThreadStart::ByProgram(id) => is_managed(id),
+        ThreadStart::Managed(id) | ThreadStart::ByProgram(id) | ThreadStart::OfPool(id) => {
+            is_managed(id)
+        }
         ThreadStart::Native(id) => kinds.get(id.index()) == Some(&CodeKind::Native),
         ThreadStart::ServerGc | ThreadStart::Finalizer | ThreadStart::Tiering => true,
     });

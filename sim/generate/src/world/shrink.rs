@@ -112,6 +112,7 @@ impl WorldProgram {
             ThreadStart::Managed(id) => Some(ThreadStart::Managed(now(*id).unwrap_or_default())),
             ThreadStart::Native(id) => now(*id).map(ThreadStart::Native),
             ThreadStart::ByProgram(id) => now(*id).map(ThreadStart::ByProgram),
+            ThreadStart::OfPool(id) => now(*id).map(ThreadStart::OfPool),
             ThreadStart::ServerGc | ThreadStart::Finalizer | ThreadStart::Tiering => Some(*start),
         });
         self.threads = threads.collect();

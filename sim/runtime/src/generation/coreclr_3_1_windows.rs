@@ -88,6 +88,7 @@ pub(super) const ANSWERS: Answers = Answers {
         StartPath::ThreadStart,
         "as CoreCLR 3.1 on Unix, where it was observed",
     ),
+    has_native_thread_pool: assumed(true, "as CoreCLR 3.1 on Unix, where it was observed"),
     later_tiers: assumed(1, "as CoreCLR 3.1 on Unix, where it was observed"),
     replaces_code_on_stack: assumed(false, "as CoreCLR 3.1 on Unix, where it was observed"),
     reuses_thread_objects: assumed(true, "as .NET 8 on Unix; only one later tier was seen"),
@@ -96,6 +97,10 @@ pub(super) const ANSWERS: Answers = Answers {
         "as CoreCLR 3.1 on Unix, where it was observed",
     ),
     handles_exit_in_class_library: assumed(true, "as CoreCLR 3.1 on Unix, where it was observed"),
+    handles_unhandled_in_class_library: assumed(
+        false,
+        "as CoreCLR 3.1 on Unix, where it was observed",
+    ),
     check_failures: assumed(CheckFailures::Native, "as CoreCLR 3.1 on Unix, where it was observed"),
     compacts_as_induced: assumed(false, "as .NET 8 on Unix, where it was observed"),
     enters_a_catching_thrower_cooperatively: assumed(false, "not looked up in the recordings"),

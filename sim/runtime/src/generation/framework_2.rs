@@ -137,11 +137,13 @@ pub(super) const ANSWERS: Answers = Answers {
     ),
     invoke_path: assumed(InvokePath::Native, "as CoreCLR 3.1 on Unix"),
     thread_start_path: assumed(StartPath::ThreadStart, "as CoreCLR 3.1 on Unix"),
+    has_native_thread_pool: assumed(true, "as CoreCLR 3.1 on Unix"),
     later_tiers: assumed(0, "methods are not compiled again"),
     replaces_code_on_stack: assumed(false, "methods are not compiled again"),
     reuses_thread_objects: assumed(true, "there is no tiered compilation"),
     runs_finalizers_in_class_library: assumed(false, "as CoreCLR 3.1 on Unix"),
     handles_exit_in_class_library: assumed(true, "as CoreCLR 3.1 on Unix"),
+    handles_unhandled_in_class_library: assumed(false, "as CoreCLR 3.1 on Unix"),
     check_failures: assumed(CheckFailures::Native, "as CoreCLR 3.1 on Unix"),
     compacts_as_induced: assumed(false, "as .NET 8 on Unix, where it was observed"),
     enters_a_catching_thrower_cooperatively: assumed(

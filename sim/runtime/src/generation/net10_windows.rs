@@ -119,11 +119,13 @@ pub(super) const ANSWERS: Answers = Answers {
     ),
     invoke_path: observed(InvokePath::MethodBase),
     thread_start_path: observed(StartPath::StartCallback),
+    has_native_thread_pool: assumed(false, "as .NET 10 on Unix, where it was observed"),
     later_tiers: assumed(2, "as .NET 10 on Unix, where it was observed"),
     replaces_code_on_stack: assumed(true, "as .NET 10 on Unix, where it was observed"),
     reuses_thread_objects: assumed(false, "as .NET 10 on Unix, where it was observed"),
     runs_finalizers_in_class_library: assumed(true, "as .NET 10 on Unix, where it was observed"),
     handles_exit_in_class_library: observed(false),
+    handles_unhandled_in_class_library: assumed(true, "as .NET 10 on Unix, where it was observed"),
     check_failures: assumed(
         CheckFailures::ManagedDeep,
         "as .NET 10 on Unix, where it was observed",

@@ -75,11 +75,13 @@ pub(super) const ANSWERS: Answers = Answers {
     ),
     invoke_path: assumed(InvokePath::Invoker, "as .NET 8 on Unix, where it was observed"),
     thread_start_path: assumed(StartPath::None, "as .NET 8 on Unix, where it was observed"),
+    has_native_thread_pool: assumed(false, "as .NET 8 on Unix, where it was observed"),
     later_tiers: assumed(2, "as .NET 8 on Unix, where it was observed"),
     replaces_code_on_stack: assumed(true, "as .NET 8 on Unix, where it was observed"),
     reuses_thread_objects: assumed(true, "as .NET 8 on Unix, where it was observed"),
     runs_finalizers_in_class_library: assumed(false, "as .NET 8 on Unix, where it was observed"),
     handles_exit_in_class_library: assumed(false, "as .NET 8 on Unix, where it was observed"),
+    handles_unhandled_in_class_library: assumed(false, "as .NET 8 on Unix, where it was observed"),
     check_failures: assumed(
         CheckFailures::ManagedCasts,
         "as .NET 8 on Unix, where it was observed",

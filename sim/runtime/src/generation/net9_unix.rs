@@ -108,11 +108,13 @@ pub(super) const ANSWERS: Answers = Answers {
     searches_behind_native_code: observed(false),
     invoke_path: observed(InvokePath::MethodInfo),
     thread_start_path: observed(StartPath::None),
+    has_native_thread_pool: observed(false),
     later_tiers: observed(2),
     replaces_code_on_stack: observed(true),
     reuses_thread_objects: observed(true),
     runs_finalizers_in_class_library: observed(true),
     handles_exit_in_class_library: observed(false),
+    handles_unhandled_in_class_library: observed(false),
     check_failures: observed(CheckFailures::Managed),
     compacts_as_induced: observed(true),
     enters_a_catching_thrower_cooperatively: assumed(

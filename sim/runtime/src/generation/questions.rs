@@ -250,8 +250,14 @@ questions! {
     /// Returns the methods of the class library below the first method of a thread that a program has started.
     thread_start_path: StartPath,
 
+    /// Returns true if the runtime itself starts the threads of its pool; elsewhere the class library does, as those of a program.
+    has_native_thread_pool: bool,
+
     /// Returns true if the method of the class library that calls the handlers of the end of the process has a frame below them.
     handles_exit_in_class_library: bool,
+
+    /// Returns true if a method of the class library that calls the handlers of unhandled exceptions has a frame below them.
+    handles_unhandled_in_class_library: bool,
 
     /// Returns the code that throws when the check of an index or a cast fails.
     check_failures: CheckFailures,

@@ -24,10 +24,15 @@ impl Scenario {
         let lacks = |(_, on): &(&FunctionIndex, &Generations)| !on.contains(generation);
         let lacking: BTreeSet<_> = self.only_on.iter().filter(lacks).map(|(id, _)| *id).collect();
         if lacking.is_empty() {
-            Cow::Borrowed(&self.program)
-        } else {
-            Cow::Owned(self.program.with_inlined(&lacking))
+            return Cow::Borrowed(&self.program);
         }
+        let mut program = self.program.clone();
+        for optional in self.optional.intersection(&lacking) {
+            if let Some(function) = program.functions.get_mut(optional.index()) {
+                function.body.clear();
+            }
+        }
+        Cow::Owned(program.with_inlined(&lacking))
     }
 
     /// Creates a world of the text's threads, each before its first instruction.
@@ -51,6 +56,7 @@ impl Scenario {
                 _ if thread.gc => ThreadStart::ServerGc,
                 _ if thread.finalizer => ThreadStart::Finalizer,
                 _ if thread.tiering => ThreadStart::Tiering,
+                _ if thread.pool => ThreadStart::OfPool(thread.start),
                 _ if thread.by_program => ThreadStart::ByProgram(thread.start),
                 Some(CodeKind::Native) => ThreadStart::Native(thread.start),
                 _ => ThreadStart::Managed(thread.start),

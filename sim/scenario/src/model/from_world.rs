@@ -23,7 +23,8 @@ impl Scenario {
             let (start, gc) = match *at {
                 ThreadStart::Managed(start)
                 | ThreadStart::Native(start)
-                | ThreadStart::ByProgram(start) => (start, false),
+                | ThreadStart::ByProgram(start)
+                | ThreadStart::OfPool(start) => (start, false),
                 ThreadStart::ServerGc | ThreadStart::Finalizer | ThreadStart::Tiering => {
                     (FunctionIndex(0), true)
                 }
@@ -35,8 +36,9 @@ impl Scenario {
             let finalizer = matches!(at, ThreadStart::Finalizer);
             let tiering = matches!(at, ThreadStart::Tiering);
             let by_program = matches!(at, ThreadStart::ByProgram(_));
+            let pool = matches!(at, ThreadStart::OfPool(_));
             let gc = gc && !finalizer && !tiering;
-            ScenarioThread { name, start, by_program, finalizer, tiering, gc, exits: false }
+            ScenarioThread { name, start, by_program, pool, finalizer, tiering, gc, exits: false }
         };
         Self {
             program: world.program.clone(),

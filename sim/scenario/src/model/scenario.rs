@@ -14,7 +14,7 @@ use clr_runtime::profiling::CallbackKind;
 use clr_world::StopBy;
 use clr_world::WaitPlace;
 use clr_world::stubs::{Hooks, RuntimeFunction};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A program, its threads, and the stops at which stacks are walked; or a stack placed by hand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct Scenario {
     pub methods: BTreeMap<FunctionIndex, MethodKind>,
     /// The generations that have a function, for those that some lack: there its callers contain its body.
     pub only_on: BTreeMap<FunctionIndex, Generations>,
+    /// Those of these functions that elsewhere are left out with their calls.
+    pub optional: BTreeSet<FunctionIndex>,
     /// Functions of unmanaged code that stand for exports of a profiler's library.
     pub exports: BTreeMap<FunctionIndex, Export>,
     /// Hooks that the methods call.
@@ -83,6 +85,8 @@ pub struct ScenarioThread {
     pub start: FunctionIndex,
     /// The program starts the thread.
     pub by_program: bool,
+    /// The thread is one of the runtime's pool, which the program causes to start.
+    pub pool: bool,
     /// The thread is the finalizer's, and starts in none of the functions.
     pub finalizer: bool,
     /// The thread is one of tiered compilation, and starts in none of the functions.
@@ -111,6 +115,7 @@ impl ScenarioThread {
             name: Self::DEFAULT_NAME.to_owned(),
             start: FunctionIndex(0),
             by_program: false,
+            pool: false,
             finalizer: false,
             tiering: false,
             gc: false,

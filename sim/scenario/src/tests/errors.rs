@@ -63,7 +63,7 @@ check! {
     a_rule_broken_by_an_interrupt: "function main\nfunction isr { entry interrupt }\ninterrupt after=2 handler=isr\ninterrupt after=1 handler=isr",
     a_rule_broken_by_a_name: "function main\nfunction main",
     no_function: "// nothing\n",
-    threads_that_cannot_be: "function main\nfunction isr { entry interrupt }\nthread a\nthread a start=isr\nthread \"\"",
+    threads_that_cannot_be: "function main\nfunction isr { entry interrupt }\nthread a\nthread a start=isr\nthread \"\"\nfunction late optional=#true",
     values_of_exports: "function a { export; export x y 1 2 3 4 5 6 7 }\nfunction b { export 1 }\nfunction c { export x 1 z=2 { } }",
     exports_that_cannot_be: "function a kind=jit { body { work 1 }; export x }\nfunction b { export x }\nfunction c { export x }\nthread t start=a\nthread u start=b",
     text_that_is_no_kdl: "/-function main; function \"main {\n  push rbx=\n  locals 08x\n  /- /- work\n  frame \"rbp\"offset=1\n  { }\n  body { } return\n  (u8)work 1; work true; work #null; = 1\n  throw \"\\q\"\n} }\n/* never",

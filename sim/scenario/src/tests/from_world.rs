@@ -27,6 +27,7 @@ fn modelled(scenario: &Scenario, at: &mut ThreadAtStop<'_, '_>) -> Option<Expect
         SnapshotCaller::Thread(other) => match scenario.starts()[other as usize] {
             ThreadStart::Managed(_)
             | ThreadStart::ByProgram(_)
+            | ThreadStart::OfPool(_)
             | ThreadStart::Finalizer
             | ThreadStart::Tiering => CallerKind::Managed,
             ThreadStart::Native(_) | ThreadStart::ServerGc => CallerKind::Native,

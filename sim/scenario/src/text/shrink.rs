@@ -176,6 +176,7 @@ impl Scenario {
         self.methods = methods.filter_map(|(id, kind)| Some((number(*id)?, *kind))).collect();
         let only_on = self.only_on.iter();
         self.only_on = only_on.filter_map(|(id, on)| Some((number(*id)?, *on))).collect();
+        self.optional = self.optional.iter().filter_map(|id| number(*id)).collect();
         let exports = core::mem::take(&mut self.exports).into_iter();
         self.exports = exports.filter_map(|(id, export)| Some((number(id)?, export))).collect();
         Some(())

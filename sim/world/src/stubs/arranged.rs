@@ -35,6 +35,9 @@ pub(super) fn roots(source: &Program, path: StartPath) -> Vec<Shared> {
     if has(&[Kind::HandleFirstChance]) {
         roots.push(Shared::CallHandler);
     }
+    if has(&[Kind::HandleUnhandled]) {
+        roots.push(Shared::CallUnhandledHandler);
+    }
     if has(&[Kind::TierUp]) {
         roots.push(Shared::TieringThread);
     }
@@ -61,6 +64,7 @@ impl Plan {
             Kind::CallOnce => Shared::CallOnce,
             Kind::TierUp => Shared::TierUp,
             Kind::HandleFirstChance => Shared::HandleFirstChance,
+            Kind::HandleUnhandled => Shared::HandleUnhandled,
             Kind::HandleProcessExit => Shared::HandleProcessExit,
             Kind::NewFinalizable => Shared::MakeFinalizable,
             _ => Shared::FailFast,
@@ -121,20 +125,44 @@ impl Plan {
 
     /// Creates the native code that calls a handler of first-chance exceptions.
     pub(super) fn call_handler(&self) -> Function {
+        let body = self.calling_handler(Shared::FirstChanceEntry, Vec::new());
+        native(Shared::CallHandler, plain(), body, RETURN)
+    }
+
+    /// Creates the native code that calls a handler of exceptions which nothing catches. Where managed code handles exceptions, it
+    /// then returns 0: there is no other frame in the pass.
+    pub(super) fn call_unhandled_handler(&self) -> Function {
+        let rbx = Word::Register(Gpr::Rbx);
+        let mut named = Vec::new();
+        if Shared::OnUnhandled.exists_in(self.generation) {
+            named.push(set(Word::Thread(offset::START as u32), Value::Register(Gpr::Rbx)));
+            named.push(set(rbx, Value::Function(self.helper(Shared::OnUnhandled))));
+        }
+        let mut body = self.calling_handler(Shared::UnhandledEntry, named);
+        body.push(service(Service::UnhandledHandled));
+        native(Shared::CallUnhandledHandler, plain(), body, RETURN)
+    }
+
+    /// Takes a handler, and calls it, after some statements: by an entry of the class library, if the runtime has that, or else what
+    /// is in rbx then.
+    fn calling_handler(&self, entry: Shared, named: Vec<Statement>) -> Vec<Statement> {
         let mut body = vec![
             service(Service::TakeHandler),
             set(Word::Register(Gpr::Rbx), Value::Register(Gpr::Rax)),
         ];
+        body.extend(named);
         let worker = call(self.helper(Shared::CallDescrWorker));
-        if Shared::FirstChanceEntry.exists_in(self.generation) {
-            body.push(call(self.helper(Shared::FirstChanceEntry)));
-        } else if self.generation.hides_exception_handling() {
+        if entry.exists_in(self.generation) {
+            body.push(call(self.helper(entry)));
+            return body;
+        }
+        if self.generation.hides_exception_handling() {
             body.extend(self.frames.disable_preemptive_gc());
             body.extend([worker, enable_preemptive_gc()]);
         } else {
             body.push(worker);
         }
-        native(Shared::CallHandler, plain(), body, RETURN)
+        body
     }
 
     /// Creates the first function of the finalizer's thread.

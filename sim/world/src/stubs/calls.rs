@@ -58,6 +58,7 @@ impl Plan {
             | RuntimeCallKind::TierUp
             | RuntimeCallKind::CallOnce
             | RuntimeCallKind::HandleFirstChance
+            | RuntimeCallKind::HandleUnhandled
             | RuntimeCallKind::HandleProcessExit
             | RuntimeCallKind::NewFinalizable
             | RuntimeCallKind::Exit
@@ -114,10 +115,9 @@ impl Plan {
             RuntimeCallKind::Rethrow => of_helper(Shared::Rethrow),
             RuntimeCallKind::NullDereference => self.fault(ExceptionClass::NullReference),
             RuntimeCallKind::DivideByZero => self.fault(ExceptionClass::DivideByZero),
-            RuntimeCallKind::FailRangeCheck => {
-                self.fail_check([Shared::FailRangeCheck, Shared::ThrowIndexOutOfRange])
+            RuntimeCallKind::FailRangeCheck | RuntimeCallKind::FailCast => {
+                self.fail_check(source.kind)
             }
-            RuntimeCallKind::FailCast => self.fail_check([Shared::FailCast, Shared::CheckCast]),
             RuntimeCallKind::Malloc => of_helper(Shared::Malloc),
             RuntimeCallKind::LoadLibrary => of_helper(Shared::LoadLibrary),
             // All others go through stubs, except for a call without transition.

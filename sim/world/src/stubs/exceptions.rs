@@ -8,7 +8,8 @@ use super::frames::{
 use super::{Plan, RETURN, Service, Shared, method_id, native, saving};
 use crate::ExceptionClass;
 use clr_codegen::{
-    CodeKind, EntryForm, Function, FunctionIndex, FunctionShape, Primitive, Statement, Value, Word,
+    CodeKind, EntryForm, Function, FunctionIndex, FunctionShape, Primitive, RuntimeCallKind,
+    Statement, Value, Word,
 };
 use clr_runtime::FrameKind;
 use clr_runtime::frame::layout::{self, FrameConvention};
@@ -51,7 +52,11 @@ impl Plan {
     }
 
     /// Fails a check.
-    pub(super) fn fail_check(&self, checks: [Shared; 2]) -> Vec<Statement> {
+    pub(super) fn fail_check(&self, kind: RuntimeCallKind) -> Vec<Statement> {
+        let checks = match kind {
+            RuntimeCallKind::FailCast => [Shared::FailCast, Shared::CheckCast],
+            _ => [Shared::FailRangeCheck, Shared::ThrowIndexOutOfRange],
+        };
         let found = checks.into_iter().find(|shared| shared.exists_in(self.generation));
         found.map(|found| call(self.helper(found))).into_iter().collect()
     }

@@ -212,6 +212,7 @@ pub(super) const fn served(shared: Shared) -> Option<Service> {
         Shared::StartThread => Service::StartThread,
         Shared::CallOnce => Service::CallOnce,
         Shared::HandleFirstChance => Service::HandleFirstChance,
+        Shared::HandleUnhandled => Service::HandleUnhandled,
         Shared::HandleProcessExit => Service::HandleProcessExit,
         Shared::MakeFinalizable => Service::MakeFinalizable,
         Shared::FailFast => Service::Die,

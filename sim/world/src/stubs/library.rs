@@ -30,7 +30,11 @@ impl Plan {
             Shared::Exit => self.preemptive_helper(shared, Service::Exit),
             Shared::ThreadJoin => self.preemptive_helper(shared, Service::JoinThread),
             Shared::FinalizerWait => self.preemptive_helper(shared, Service::AwaitFinalizers),
+            Shared::UnhandledEntry => {
+                self.entry(shared, vec![call(self.helper(Shared::OnUnhandled))])
+            }
             Shared::CallHandler => self.call_handler(),
+            Shared::CallUnhandledHandler => self.call_unhandled_handler(),
             Shared::FinalizerThread => self.finalizer_thread(),
             Shared::ThreadStart
             | Shared::RunInternal
@@ -38,6 +42,7 @@ impl Plan {
             | Shared::DispatchInfoThrow
             | Shared::StartCallback
             | Shared::OnFirstChance
+            | Shared::OnUnhandled
             | Shared::OnProcessExit
             | Shared::RunFinalizers => self.start_of_thread(shared),
             Shared::CheckCast | Shared::CheckCastAny | Shared::ThrowIndexOutOfRange => {

@@ -128,6 +128,14 @@ shared! {
     FirstChanceEntry "System.AppContext.OnFirstChanceException",
     /// Calls the handler of first-chance exceptions.
     OnFirstChance "System.AppContext.OnFirstChanceException:2",
+    /// Registers a handler.
+    HandleUnhandled "AppContext::add_UnhandledException",
+    /// Calls the handler of exceptions that nothing catches.
+    CallUnhandledHandler "DistributeUnhandledExceptionReliably",
+    /// Entry of that call, where managed code calls the handler by two methods.
+    UnhandledEntry "System.AppContext.OnUnhandledException",
+    /// Calls the handler of exceptions that nothing catches.
+    OnUnhandled "System.AppContext.OnUnhandledException:2",
     /// Ends the process.
     Exit "EEPolicy::HandleExitProcess",
     /// Ends the process after a fatal error.

@@ -54,7 +54,9 @@ impl Shared {
             | Self::CallEntryPoint
             | Self::FirstChanceEntry
             | Self::OnFirstChance
+            | Self::UnhandledEntry
             | Self::CallClassConstructor => generation.has_managed_entry_points(),
+            Self::OnUnhandled => generation.handles_unhandled_in_class_library(),
             Self::TellTransition | Self::TellReturn => generation.p_invokes_are_methods(),
             Self::OnProcessExit => generation.handles_exit_in_class_library(),
             Self::RunFinalizers => generation.runs_finalizers_in_class_library(),
@@ -155,6 +157,8 @@ impl Shared {
                 | Self::CallEntryPoint
                 | Self::FirstChanceEntry
                 | Self::OnFirstChance
+                | Self::UnhandledEntry
+                | Self::OnUnhandled
                 | Self::CallClassConstructor
                 | Self::TellTransition
                 | Self::TellReturn

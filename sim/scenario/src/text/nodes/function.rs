@@ -4,6 +4,7 @@ use crate::text::codec::{Codec, Data as _, MANY, SIZE32, between};
 use crate::text::grammar::{Kind, Level};
 use crate::text::keywords::{FREE_SLOT, Keyword as _, REGISTERS, SLOTS, xmm, xmm_number};
 use crate::text::nodes::body;
+use crate::text::problem::ProblemKind;
 use crate::{Export, Scenario};
 use clr_codegen::{
     CodeKind, Exit, FrameRegister, FrameSet, Function, FunctionIndex, FunctionShape, MAX_ARGUMENTS,
@@ -22,6 +23,7 @@ struct Described {
     function: Function,
     method: MethodKind,
     on: Generations,
+    optional: bool,
     export: Option<Export>,
 }
 
@@ -31,6 +33,7 @@ pub(super) fn functions(text: &mut Scenario, c: &mut Codec<'_>) {
         .map(|(function, index)| Described {
             function,
             method: text.methods.remove(&FunctionIndex(index)).unwrap_or_default(),
+            optional: text.optional.remove(&FunctionIndex(index)),
             on: text.only_on.remove(&FunctionIndex(index)).unwrap_or(Generations::ALL),
             export: text.exports.remove(&FunctionIndex(index)),
         })
@@ -43,25 +46,28 @@ pub(super) fn functions(text: &mut Scenario, c: &mut Codec<'_>) {
         end: Some(Exit::Return(ReturnForm::Ret)),
     };
     let (method, on) = (MethodKind::default(), Generations::ALL);
-    let blank = Described { function, method, on, export: None };
+    let blank = Described { function, method, on, optional: false, export: None };
     c.each("function", &mut all, &blank, described);
-    for (Described { function, method, on, export }, index) in all.into_iter().zip(0..) {
+    for (Described { function, method, on, optional, export }, index) in all.into_iter().zip(0..) {
         let index = FunctionIndex(index);
         // The default that is written out is the same as none.
         let method = Some(method).filter(|method| *method != MethodKind::default());
         text.methods.extend(method.map(|method| (index, method)));
         text.only_on.extend((on != Generations::ALL).then_some((index, on)));
+        text.optional.extend(optional.then_some(index));
         text.exports.extend(export.map(|export| (index, export)));
         text.program.functions.push(function);
     }
 }
 
 fn described(described: &mut Described, c: &mut Codec<'_>) {
-    let Described { function, method, on, export } = described;
+    let Described { function, method, on, optional, export } = described;
     c.arg(&mut function.name);
     c.with("kind", &mut function.kind);
     c.with("method", method);
     c.on(on);
+    c.with("optional", optional);
+    c.refuse(*optional && *on == Generations::ALL, ProblemKind::Without("optional=", "on="));
     c.block(Level::Function, |c| {
         shape(&mut function.shape, c);
         c.maybe("export", export, &Export::default(), |export, c| {

@@ -89,6 +89,7 @@ fn thread(thread: &mut ScenarioThread, c: &mut Codec<'_>) {
     c.arg(&mut thread.name);
     c.with("start", &mut thread.start);
     c.with("by-program", &mut thread.by_program);
+    c.with("pool", &mut thread.pool);
     c.with("finalizer", &mut thread.finalizer);
     c.with("tiering", &mut thread.tiering);
     c.with("gc", &mut thread.gc);

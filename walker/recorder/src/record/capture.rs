@@ -14,6 +14,10 @@ use clr_sampler::{
     os::{self, OwnProcess},
 };
 use clr_unwind::{Memory, Registers, Unreadable};
+#[cfg(any(windows, test))]
+use clr_walker::mixed::Stopped;
+#[cfg(any(windows, test))]
+use clr_walker::profiling::TargetThread;
 use clr_walker::profiling::{HResult, StackBounds, StackRoot, ThreadId};
 
 /// Maximum number of bytes of a stack.
@@ -126,6 +130,25 @@ impl Capture {
         self.calls.get(..self.count).unwrap_or_default()
     }
 
+    /// Suspends a thread while `take` makes calls for it, with the registers that it was stopped with. Keeps no call
+    /// if these are others afterwards: a thread that suspends the runtime has redirected this one meanwhile, and some
+    /// calls have found other registers than the recorder.
+    #[cfg(any(windows, test))]
+    pub(super) fn take_stopped<T: TargetThread>(
+        &mut self,
+        target: &T,
+        take: impl FnOnce(&mut Self, &Registers),
+    ) {
+        self.clear();
+        let Ok(stopped) = Stopped::suspend(target) else { return };
+        let Ok(context) = stopped.context() else { return };
+        take(self, &context.registers);
+        let is_same = stopped.context().is_ok_and(|now| now.registers == context.registers);
+        if !is_same {
+            self.clear();
+        }
+    }
+
     /// Makes the calls, and copies the memory.
     ///
     /// # Safety
@@ -197,7 +220,7 @@ impl Record {
         }
         for (call, answer) in capture.calls() {
             self.note_start(answer);
-            if self.is_wanted(&situation, call, &chain, answer) {
+            if self.wanted.takes(&situation, call, &chain, answer) {
                 let (chain, answer) = (chain.clone(), answer.clone());
                 let number = self.number(target);
                 let mut walk = Walk::new(situation, call, number, stack, chain, answer);
@@ -232,6 +255,71 @@ impl Memory for Capture {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clr_walker::profiling::ThreadContext;
+    use std::cell::{Cell, RefCell};
+
+    /// A thread with the addresses (VA) at which it is found, one after the other.
+    struct Target {
+        found_at: RefCell<Vec<u64>>,
+        suspended: Cell<i32>,
+    }
+
+    impl Memory for Target {
+        fn read(&self, _address: u64, _buffer: &mut [u8]) -> Result<(), Unreadable> {
+            Ok(())
+        }
+    }
+
+    impl TargetThread for Target {
+        type Error = i32;
+
+        fn id(&self) -> ThreadId {
+            ThreadId(0)
+        }
+
+        fn stack(&self) -> StackBounds {
+            StackBounds { limit: 0, base: 0, root: StackRoot::Undefined }
+        }
+
+        fn suspend(&self) -> Result<(), i32> {
+            self.suspended.set(self.suspended.get() + 1);
+            Ok(())
+        }
+
+        fn resume(&self) -> Result<(), i32> {
+            self.suspended.set(self.suspended.get() - 1);
+            Ok(())
+        }
+
+        fn context(&self) -> Result<ThreadContext, i32> {
+            let rip = self.found_at.borrow_mut().pop().ok_or(5)?;
+            let registers = Registers { rip, ..Registers::default() };
+            Ok(ThreadContext { registers, flags: ThreadContext::FULL })
+        }
+    }
+
+    /// Returns the number of calls that are kept of a thread that is found at these addresses.
+    fn kept(found_at: &[u64]) -> usize {
+        let found_at = RefCell::new(found_at.iter().rev().copied().collect());
+        let target = Target { found_at, suspended: Cell::new(0) };
+        let mut capture = Capture::new();
+        capture.count = 3;
+        capture.take_stopped(&target, |capture, registers| {
+            assert_eq!((registers.rip, target.suspended.get()), (7, 1));
+            assert!(capture.calls().is_empty(), "calls of the last thread");
+            capture.count = 2;
+        });
+        assert_eq!(target.suspended.get(), 0);
+        capture.calls().len()
+    }
+
+    #[test]
+    fn calls_for_a_thread_that_was_redirected_meanwhile_are_forgotten() {
+        assert_eq!(kept(&[7, 7]), 2);
+        assert_eq!(kept(&[7, 8]), 0);
+        assert_eq!(kept(&[7]), 0, "its registers cannot be read any more");
+        assert_eq!(kept(&[]), 0, "they never could");
+    }
 
     #[test]
     fn a_capture_keeps_what_was_there_when_it_was_copied() {

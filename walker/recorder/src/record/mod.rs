@@ -14,6 +14,7 @@
 //! | `waiting` | calls that the recorder's own thread writes |
 //! | `capture` | calls for a stopped thread |
 //! | `call` | a call and its seeds |
+//! | `wanted` | which calls are written |
 //! | `walk` | data structures: a call, the state before it, its result |
 //! | `layout` | what is known of a runtime's own structures, by version |
 //! | `async_methods` | which methods are thunks of async ones |
@@ -58,6 +59,7 @@ mod text;
 mod vtables;
 mod waiting;
 mod walk;
+mod wanted;
 #[cfg(windows)]
 mod windows;
 

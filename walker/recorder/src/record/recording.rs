@@ -15,6 +15,7 @@ use super::suspensions::Suspensions;
 use super::vtables::Vtables;
 use super::waiting::Waiting;
 use super::walk::{Answer, Call, Situation, State, Suspension, Thread, Walk};
+use super::wanted::Wanted;
 use super::{call, reads, text};
 use crate::settings::Settings;
 #[cfg(target_os = "linux")]
@@ -29,8 +30,6 @@ use clr_walker::profiling::{
 };
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -43,13 +42,11 @@ pub(super) struct Record {
     async_methods: Option<AsyncMethods>,
     pub(super) vtables: OnceLock<Vtables>,
     output: Mutex<Output>,
-    /// Number of calls with the same shape.
-    shapes: Mutex<HashMap<u64, u32>>,
+    pub(super) wanted: Wanted,
     /// The times of the last calls, by situation.
     last: Mutex<HashMap<&'static str, Instant>>,
     /// Numbers of threads.
     threads: Mutex<HashMap<ThreadId, u32>>,
-    pub(super) repeat: u32,
     pub(super) pause: Duration,
     /// True as soon as the runtime has answered a call.
     has_started: AtomicBool,
@@ -104,10 +101,9 @@ impl Record {
             vtables,
             is_full: AtomicBool::new(output.is_full()),
             output: Mutex::new(output),
-            shapes: Mutex::default(),
+            wanted: Wanted::new(settings.repeat),
             last: Mutex::default(),
             threads: Mutex::default(),
-            repeat: settings.repeat,
             pause: match settings.rate {
                 0 => Duration::ZERO,
                 rate => Duration::from_secs(1) / rate,
@@ -145,32 +141,6 @@ impl Record {
         has_come
     }
 
-    /// Returns true if fewer calls than the limit had this shape, and the runtime still has a profiler: 3.1 lets go of
-    /// it in `Shutdown`, while other threads are in callbacks.
-    pub(super) fn is_wanted(
-        &self,
-        situation: &Situation,
-        call: &Call,
-        chain: &Chain,
-        answer: &Answer,
-    ) -> bool {
-        if answer.result == HResult::PROFILER_DETACHING {
-            return false;
-        }
-        let mut hasher = DefaultHasher::new();
-        (situation.name, call.variant, chain.is_cooperative, answer.result.0).hash(&mut hasher);
-        for frame in &chain.frames {
-            frame.kind.name.hash(&mut hasher);
-        }
-        for report in &answer.reports {
-            report.function.map(|function| function.0).hash(&mut hasher);
-        }
-        let mut shapes = lock(&self.shapes);
-        let count = shapes.entry(hasher.finish()).or_default();
-        *count += 1;
-        *count <= self.repeat
-    }
-
     pub(super) fn number(&self, thread: ThreadId) -> u32 {
         let mut threads = lock(&self.threads);
         let next = threads.len() as u32 + 1;
@@ -192,7 +162,7 @@ impl Record {
         let Some(chain) = read() else { return };
         let answer = call.make(&process.info, thread);
         self.note_start(&answer);
-        if !self.is_wanted(&situation, call, &chain, &answer) {
+        if !self.wanted.takes(&situation, call, &chain, &answer) {
             return;
         }
         let walk = Walk::new(situation, call, self.number(thread), stack, chain, answer);

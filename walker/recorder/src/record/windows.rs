@@ -7,7 +7,6 @@ use super::recording::Record;
 use super::suspended::CROSS_THREAD;
 use super::walk::{Call, Situation, Suspension, Thread};
 use clr_sampler::{Process, Suspended, threads};
-use clr_walker::mixed::Stopped;
 use clr_walker::profiling::{ModuleSource as _, TargetThread as _};
 
 impl Record {
@@ -28,31 +27,22 @@ impl Record {
             if !self.is_prepared(process, &target) {
                 continue;
             }
-            room.clear();
             let quiet = self.suspensions.quiet();
             // Leaving the map may wake a thread that changes it, which takes a lock.
             let (map, images) = (process.code.code_map(), process.code.managed_images());
             let code = ManagedCode::new(&map, &images);
-            {
-                let Ok(stopped) = Stopped::suspend(&target) else { continue };
-                let Ok(context) = stopped.context() else { continue };
+            room.take_stopped(&target, |room, registers| {
                 let stop = Stop {
                     target: thread.id(),
                     thread: Thread::Other,
                     stack: thread.stack(),
-                    registers: &context.registers,
+                    registers,
                     low: target.low(),
                     origin: &SUSPENDED,
                 };
                 // SAFETY: the thread is suspended, and the lowest byte in use is that of its registers.
                 unsafe { room.take(&process.info, code, &stop, (&self.layout, vtables)) };
-                // A thread that suspends the runtime may have redirected this one in between: some calls
-                // have found other registers than those above.
-                let is_same = stopped.context().is_ok_and(|now| now.registers == context.registers);
-                if !is_same {
-                    room.clear();
-                }
-            }
+            });
             drop(map);
             self.write_capture(process, vtables, situation, room, quiet);
         }

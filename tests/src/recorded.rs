@@ -179,9 +179,9 @@ impl Recorded<'_> {
     }
 
     /// Returns the recorded callbacks. If no context was recorded, the stack pointer is that of the
-    /// stop.
+    /// stop: of a recursive method those at the leaf may have no callback.
     fn told(&self, recording: &Recording) -> Vec<Told> {
-        let mut places = self.places();
+        let mut places = places(&self.stops, |stop| stop.reported);
         let told = self.walk.result.callbacks.iter().map(|callback| {
             let function = callback.function.and_then(|id| recording.function(id));
             let function = function.map(|function| function.function_id.0);
@@ -277,7 +277,7 @@ impl Recorded<'_> {
             let known = frame.reported
                 || leaf == Some(place)
                 || SyntheticNative::is_synthetic(frame.ip)
-                || self.places().any(|known| known == place)
+                || places(&self.stops, |_| true).any(|known| known == place)
                 || self.stops.iter().any(|stop| is_stop(frame, stop))
                 // Frames before the first stop, where the operating system was; or after the last
                 // one, where the recorded walk was ended.
@@ -288,16 +288,6 @@ impl Recorded<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Returns every managed frame, and every native one that called managed code, as ip and stack
-    /// pointer.
-    fn places(&self) -> impl Iterator<Item = (u64, u64)> {
-        let place = |registers: Registers| (registers.rip, registers.rsp());
-        let places = self.stops.iter();
-        places.flat_map(move |stop| {
-            [Some(place(stop.registers)), stop.native_caller.map(place)].into_iter().flatten()
-        })
     }
 
     /// Checks that no frame is missing that the walk claims to have.
@@ -347,6 +337,18 @@ impl Recorded<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the ip and the stack pointer of each stop that is wanted, and of all native functions that have called one.
+fn places(
+    stops: &[ReachedFrame],
+    is_wanted: impl Fn(&ReachedFrame) -> bool,
+) -> impl Iterator<Item = (u64, u64)> {
+    let place = |registers: Registers| (registers.rip, registers.rsp());
+    stops.iter().flat_map(move |stop| {
+        let own = is_wanted(stop).then(|| place(stop.registers));
+        [own, stop.native_caller.map(place)].into_iter().flatten()
+    })
 }
 
 /// Returns true if a frame is a stop of the runtime, which may have another return address (C-156).

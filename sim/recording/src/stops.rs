@@ -21,6 +21,8 @@ pub struct ReachedFrame {
     pub interrupted: bool,
     /// The caller's rsp (VA).
     pub caller_sp: u64,
+    /// The frame has a callback: an exception does not hide it.
+    pub reported: bool,
     /// Registers of the native caller; `None` if the caller is managed or unknown.
     pub native_caller: Option<Registers>,
 }
@@ -70,12 +72,18 @@ pub(super) fn stops(
                     registers,
                     interrupted,
                     caller_sp,
+                    reported: false,
                     native_caller,
                 });
                 if !unwound {
                     break;
                 }
                 next = Some((caller, false));
+            }
+            Event::ReportedManaged { rsp, .. } => {
+                if let Some(last) = stops.last_mut() {
+                    last.reported |= last.registers.rsp() == rsp;
+                }
             }
             _ => {}
         }

@@ -11,15 +11,20 @@ public static class Doors
     static volatile object kept;
     static int count;
 
-    static int Main()
+    // With an argument nothing is thrown: the exception handling of .NET 8 hangs under wine.
+    static int Main(string[] arguments)
     {
+        bool throws = arguments.Length == 0;
         A();
-        Catches();
-        Nests();
+        if (throws)
+        {
+            Catches();
+            Nests();
+        }
         Collects();
         Calls();
         Starts();
-        return count == 13 ? 0 : 1;
+        return count == (throws ? 13 : 7) ? 0 : 1;
     }
 
     [MethodImpl(MethodImplOptions.NoInlining)]

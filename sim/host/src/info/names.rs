@@ -74,7 +74,8 @@ impl Call<'_> {
 
     ICorProfilerInfoMethods!(get_app_domain_info = GetAppDomainInfo(self, app_domain, capacity, len,
         name, process) {
-        self.caller().begin(Accepts::TriggeringCallbacks)?;
+        // .NET 10 and 11 answer in callbacks without triggers, as they look code up there: recorded by `.ci/live --doors`.
+        self.caller().begin(Accepts::LookUps)?;
         let text = match app_domain.0 {
             APP_DOMAIN => wide(self.session.generation.app_domain_name()),
             // Recorded on 3.1.23, 8.0.34, 9.0.23, 10.0.15 and 11.0.0.

@@ -12,10 +12,23 @@ const LIMIT: usize = 1 << 28;
 /// Folder of the traces that the recorder has taken in CLRs.
 const DOORS: &str = "sim/cli/tests/doors";
 
+/// Maximum size of a decompressed trace in bytes.
+const TRACE: usize = 1 << 20;
+
 /// Returns the runtime of a trace, whose file has its name.
 pub(crate) fn traced(file: &str) -> Generation {
-    let name = Path::new(file).file_stem().and_then(|stem| stem.to_str());
-    name.and_then(Generation::from_name).unwrap_or_else(|| panic!("{file} is of no runtime"))
+    let name = file.rsplit('/').next().and_then(|name| name.split_once(".txt"));
+    let generation = name.and_then(|(name, _)| Generation::from_name(name));
+    generation.unwrap_or_else(|| panic!("{file} is of no runtime"))
+}
+
+/// Returns the names of the traces, and their texts.
+fn traces() -> impl Iterator<Item = (String, String)> {
+    names(DOORS, &[".txt", ".txt.gz"]).into_iter().map(|name| {
+        let bytes = std::fs::read(path(&name)).unwrap();
+        let bytes = if name.ends_with(".gz") { decompress(&bytes, TRACE).unwrap() } else { bytes };
+        (name, String::from_utf8(bytes).unwrap())
+    })
 }
 
 /// Returns the coverage by all recordings of the fixtures and all texts of the gallery.
@@ -32,7 +45,7 @@ fn measure() -> Coverage {
     for (name, scenario, recorded) in sequences() {
         coverage.add_sequence(&name, &scenario, &recorded).unwrap();
     }
-    for (name, trace) in files(DOORS, &[".txt"]) {
+    for (name, trace) in traces() {
         coverage.add_trace(&name, traced(&name), &trace);
     }
     for fixture in clr_fixtures::all() {

@@ -25,7 +25,7 @@ mod workflows;
 
 use crate::gallery::{calls, gallery};
 use crate::project::coverage::measured;
-use crate::project::repository::{CREATED, cargo_metadata, files, path, read};
+use crate::project::repository::{CREATED, cargo_metadata, files, names, path, read};
 use clr_runtime::clause::{self, Chapter, Clause, ClauseEntry, Support, entries, is_source_read};
 use clr_runtime::generation::{Family, Generation, Generations, Known, Product, QUESTIONS};
 use clr_sim::book::references::{Kind, all, find};

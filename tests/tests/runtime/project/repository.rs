@@ -20,7 +20,13 @@ pub(crate) fn read(from_root: &str) -> String {
 /// Returns the files in `folder` and below whose names have one of the endings: their paths from
 /// the root, and their texts.
 pub(crate) fn files(folder: &str, endings: &[&str]) -> Vec<(String, String)> {
-    let mut files = Vec::new();
+    let names = names(folder, endings).into_iter();
+    names.map(|name| (name.clone(), read(&name))).collect()
+}
+
+/// Returns the paths, from the root, of the files in `folder` and below whose names have one of the endings.
+pub(crate) fn names(folder: &str, endings: &[&str]) -> Vec<String> {
+    let mut names = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(path(&folder)).unwrap().map(Result::unwrap) {
@@ -32,12 +38,12 @@ pub(crate) fn files(folder: &str, endings: &[&str]) -> Vec<(String, String)> {
                     folders.push(from_root);
                 }
             } else if endings.iter().any(|ending| name.ends_with(ending)) {
-                files.push((from_root.clone(), read(&from_root)));
+                names.push(from_root);
             }
         }
     }
-    files.sort();
-    files
+    names.sort();
+    names
 }
 
 /// Returns what cargo prints in the workspace; `None` under wine or in an emulator, where the

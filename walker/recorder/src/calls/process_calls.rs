@@ -51,6 +51,10 @@ impl Trace {
                 block.add("GetAppDomainInfo", named, "");
             }
         }
+        let nobody = self.info.get_thread_info(ThreadId(0));
+        block.add("GetThreadInfo(0)", result(&nobody), "");
+        let nobody = self.info.get_handle_from_thread(ThreadId(0));
+        block.add("GetHandleFromThread(0)", result(&nobody), "");
         block.add("InitializeCurrentThread", result(&self.info.initialize_current_thread()), "");
         if !IN_SUSPENSIONS.contains(&callback) {
             let threads = self.info.enum_threads();

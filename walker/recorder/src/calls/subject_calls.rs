@@ -47,6 +47,8 @@ impl Trace {
         block.add("GetCodeInfo", result(&code), "");
         let code = self.info.get_code_info2(function, &mut ranges);
         block.add("GetCodeInfo2", result(&code), &counted(code.ok()));
+        let code = self.info.get_code_info2(function, &mut []);
+        block.add("GetCodeInfo2(without room)", result(&code), &counted(code.ok()));
         let code = self.info.get_code_info3(function, ReJitId(0), &mut ranges);
         block.add("GetCodeInfo3", result(&code), &counted(code.ok()));
         if code.is_ok() {

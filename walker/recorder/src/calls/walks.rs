@@ -147,6 +147,35 @@ impl Trace {
             let found = self.info.get_function_from_ip3(ip);
             block.add("GetFunctionFromIP3(of the first method)", result(&found), "");
         }
+        self.ask_in_walk(block);
+    }
+
+    /// Makes calls in a callback of a walk of the calling thread: one that needs a callback of the runtime around it,
+    /// and, in the first frame of a second function, one that gives the frame's frameInfo with the function before.
+    fn ask_in_walk(&self, block: &mut Block) {
+        let around = result(&self.info.get_function_from_ip2(0));
+        let (mut inside, mut foreign, mut last) = (None, None, None);
+        let mut on_frame = |frame: &mut SnapshotFrame<'_>| {
+            inside.get_or_insert_with(|| result(&self.info.get_function_from_ip2(0)));
+            if let (Some(function), Some(last)) = (frame.function, last)
+                && function != last
+                && foreign.is_none()
+            {
+                let info = self.info.get_function_info2(last, Some(frame.frame_info), 0);
+                foreign = Some(result(&info));
+            }
+            last = frame.function.or(last);
+            HResult::OK
+        };
+        let request = SnapshotRequest::of(ThreadId(0), SnapshotFlags(0));
+        let _ = self.info.do_stack_snapshot(&request, Some(&mut on_frame));
+        if let Some(inside) = inside {
+            let given = if inside == around { "as around it" } else { "" };
+            block.add("GetFunctionFromIP2(0) in a walk", inside, given);
+        }
+        if let Some(foreign) = foreign {
+            block.add("GetFunctionInfo2(with the frameInfo of another)", foreign, "");
+        }
     }
 }
 

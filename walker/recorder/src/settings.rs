@@ -59,6 +59,8 @@ pub(crate) struct Settings {
     pub(crate) events: u32,
     /// `repeat=N`: calls of the same situation, arguments and result that `mode=record` writes.
     pub(crate) repeat: u32,
+    /// `seeds=bad`: calls of `mode=record` in callbacks have seeds that are wrong on purpose, too.
+    pub(crate) bad_seeds: bool,
     /// `size=N`: largest size of a recording, in MiB.
     pub(crate) size: u32,
     /// `log=1`: says on stderr what was refused.
@@ -86,6 +88,7 @@ impl Default for Settings {
             hang: 0,
             events: events::mask(USUAL_EVENTS).unwrap_or(EVENTS),
             repeat: 2,
+            bad_seeds: false,
             size: 16,
             log: false,
         }
@@ -132,6 +135,13 @@ impl Settings {
                         .ok_or_else(|| format!("`{word}`: no policy of this system"))?;
                 }
                 "snapshots" => settings.snapshots = number::<u32>(word, value)? != 0,
+                "seeds" => {
+                    settings.bad_seeds = match value {
+                        "good" => false,
+                        "bad" => true,
+                        _ => return Err(format!("`{word}`: seeds are good or bad")),
+                    }
+                }
                 "judge" => settings.judge = number::<u32>(word, value)? != 0,
                 "twice" => settings.twice = number::<u32>(word, value)? != 0,
                 "rate" => settings.rate = number(word, value)?,
@@ -227,6 +237,7 @@ mod tests {
             "log=yes",
             "events=none",
             "policy=synchronous",
+            "seeds=1",
         ] {
             assert!(Settings::parse(text).is_err(), "{text}");
         }

@@ -64,7 +64,7 @@ impl Call {
         let seed = self.seed.as_ref().map(|seed| {
             let written = seed.registers.write_context(&mut context.0);
             debug_assert!(written.is_ok(), "the room is larger than a CONTEXT");
-            context.0[FLAGS_AT..FLAGS_AT + 4].copy_from_slice(&SEED_FLAGS.to_le_bytes());
+            context.0[FLAGS_AT..FLAGS_AT + 4].copy_from_slice(&seed.flags.to_le_bytes());
             &context.0[..]
         });
         answer.reports.clear();
@@ -161,7 +161,8 @@ pub(super) fn seeds(
     origin: &Origin,
 ) -> [Option<NamedSeed>; 3] {
     let (variant, made) = origin.start;
-    let mut seeds = [Some((variant, Seed { made, registers: *start })), None, None];
+    let mut seeds =
+        [Some((variant, Seed { made, registers: *start, flags: SEED_FLAGS })), None, None];
     let walk = Unwinder::new(code.map).walk(start, memory).with_limit(MOST_FRAMES);
     let methods =
         walk.map_while(Result::ok).filter(|frame| code.find(frame.registers.rip).is_some());
@@ -171,7 +172,7 @@ pub(super) fn seeds(
         for register in frame.known.gprs() {
             registers.set(register, frame.registers.get(register));
         }
-        *place = Some((variant, Seed { made, registers }));
+        *place = Some((variant, Seed { made, registers, flags: SEED_FLAGS }));
     }
     seeds
 }

@@ -14,6 +14,7 @@
 //! | `waiting` | calls that the recorder's own thread writes |
 //! | `capture` | calls for a stopped thread |
 //! | `call` | a call and its seeds |
+//! | `bad_seeds` | seeds that are wrong on purpose |
 //! | `wanted` | which calls are written |
 //! | `walk` | data structures: a call, the state before it, its result |
 //! | `layout` | what is known of a runtime's own structures, by version |
@@ -34,6 +35,7 @@
 //! replaced (`mask`).
 
 mod async_methods;
+mod bad_seeds;
 mod call;
 mod callbacks;
 mod capture;

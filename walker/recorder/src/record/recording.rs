@@ -1,6 +1,7 @@
 //! The recording of a process.
 
 use super::async_methods::AsyncMethods;
+use super::bad_seeds::bad_seeds;
 use super::file::Output;
 use super::frames::Chain;
 use super::hidden::Hidden;
@@ -43,6 +44,8 @@ pub(super) struct Record {
     pub(super) vtables: OnceLock<Vtables>,
     output: Mutex<Output>,
     pub(super) wanted: Wanted,
+    /// Calls of the own thread have wrong seeds, too.
+    bad_seeds: bool,
     /// The times of the last calls, by situation.
     last: Mutex<HashMap<&'static str, Instant>>,
     /// Numbers of threads.
@@ -102,6 +105,7 @@ impl Record {
             is_full: AtomicBool::new(output.is_full()),
             output: Mutex::new(output),
             wanted: Wanted::new(settings.repeat),
+            bad_seeds: settings.bad_seeds,
             last: Mutex::default(),
             threads: Mutex::default(),
             pause: match settings.rate {
@@ -264,7 +268,9 @@ impl Record {
         let (map, images) = (process.code.code_map(), process.code.managed_images());
         let seeds = call::own_seeds(ManagedCode::new(&map, &images), &memory);
         drop(map);
-        let seeded = seeds.into_iter().flatten();
+        let [native, first, deeper] = seeds;
+        let bad = first.filter(|_| self.bad_seeds).map(|(_, seed)| bad_seeds(&seed));
+        let seeded = [native, first, deeper].into_iter().flatten().chain(bad.into_iter().flatten());
         calls.extend(seeded.map(|seed| Call::seeded(Thread::Null, seed)));
         for call in &calls {
             self.call(process, vtables, situation, call, (own, stack), &memory);

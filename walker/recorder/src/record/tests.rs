@@ -76,7 +76,7 @@ fn record() -> String {
         context_size: 1232,
         context: Some((registers, 0)),
     };
-    let seed = Seed { made: "a test", registers: registers(5, 6, secret) };
+    let seed = Seed { made: "a test", registers: registers(5, 6, secret), flags: text::SEED_FLAGS };
     let walk = Walk {
         situation: Situation {
             name: "callback:Test",

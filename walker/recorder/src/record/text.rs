@@ -1,5 +1,6 @@
 //! The lines of a file "clr-walks 1".
 
+use super::bad_seeds::is_of_zeroes;
 use super::hidden::Hidden;
 use super::mask::{Mask, Value};
 use super::referenced_code::{Body, Image, Method, ReferencedCode};
@@ -123,7 +124,8 @@ pub(super) struct References<'r> {
 
 impl References<'_> {
     fn show(&mut self, walk: &Walk, value: u64) -> u64 {
-        let value = if (self.is_code)(value) { Value::Plain(value) } else { Value::Data(value) };
+        let is_plain = (self.is_code)(value) || is_of_zeroes(value);
+        let value = if is_plain { Value::Plain(value) } else { Value::Data(value) };
         self.mask.show(value, walk.stack)
     }
 
@@ -163,7 +165,7 @@ impl References<'_> {
         let call = &walk.call;
         let seed = call.seed.as_ref().map(|seed| {
             let registers = self.registers(walk, &seed.registers);
-            let flags = hex(SEED_FLAGS.into());
+            let flags = hex(seed.flags.into());
             json!({"made": seed.made, "registers": registers, "context_flags": flags})
         });
         let mut object = json!({
@@ -234,7 +236,8 @@ impl References<'_> {
             end = address + 8;
         }
         let part = |(address, bytes): &(u64, Vec<u8>)| json!([hex(*address), BASE64.encode(bytes)]);
-        let low = walk.words.keys().next().copied().unwrap_or(walk.stack.base);
+        let low = walk.words.keys().copied().find(|at| walk.stack.contain(*at));
+        let low = low.unwrap_or(walk.stack.base);
         json!({
             "low": hex(low),
             "base": hex(walk.stack.base),

@@ -43,6 +43,8 @@ pub(super) struct Seed {
     /// The way in which it was made.
     pub(super) made: &'static str,
     pub(super) registers: Registers,
+    /// ContextFlags.
+    pub(super) flags: u32,
 }
 
 /// The arguments of a call.

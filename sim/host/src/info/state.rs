@@ -96,17 +96,17 @@ impl Call<'_> {
 
     ICorProfilerInfo2Methods!(get_thread_app_domain = GetThreadAppDomain(self, thread, domain) {
         self.check_thread(thread);
+        self.caller().begin(Accepts::All)?;
         if domain.is_null() {
-            self.caller().begin(Accepts::Callbacks)?;
             return Ok(HResult::INVALID_ARGUMENT);
         }
-        if thread.0 != 0 {
-            self.caller().get_thread_info(thread)?;
-        } else {
-            self.caller().begin(Accepts::Callbacks)?;
-            if self.runtime().object_of(self.session.caller()).is_none() {
-                return Ok(HResult::INVALID_ARGUMENT);
-            }
+        let own = thread.0 == 0;
+        if own && self.runtime().object_of(self.session.caller()).is_none() {
+            return Ok(HResult::NOT_MANAGED_THREAD);
+        }
+        // A CLR reads what is there.
+        if !own && self.runtime().thread_of(thread, |_| ()).is_none() {
+            return Ok(HResult::INVALID_ARGUMENT);
         }
         // SAFETY: the profiler's pointer.
         unsafe { put(domain, AppDomainId(APP_DOMAIN)) };

@@ -128,11 +128,11 @@ fn info_results(method: &str) -> Option<&'static [HResult]> {
         ],
         "GetHandleFromThread"
         | "GetThreadInfo"
-        | "GetThreadAppDomain"
         | "EnumThreads"
         | "EnumModules"
         | "GetAppDomainInfo"
         | "GetAssemblyInfo" => &[H::OK, H::INVALID_ARGUMENT, SEQUENCE],
+        "GetThreadAppDomain" => &[H::OK, H::INVALID_ARGUMENT, H::NOT_MANAGED_THREAD],
         "GetClassFromObject" | "GetObjectSize" | "GetObjectSize2" => {
             &[H::OK, H::INVALID_ARGUMENT, H::NOT_MANAGED_THREAD, SEQUENCE]
         }

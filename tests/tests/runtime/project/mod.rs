@@ -6,6 +6,7 @@ mod arrows;
 mod book;
 mod bugs;
 mod callbacks;
+mod callers;
 mod campaigns;
 mod circles;
 mod contributing;

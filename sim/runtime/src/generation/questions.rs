@@ -271,7 +271,9 @@ questions! {
     /// walks); not observed on W31.
     enters_a_catching_thrower_cooperatively: bool,
 
-    /// Returns the ContextFlags of the CONTEXT of a redirected thread (contract §3.7).
+    /// Returns the ContextFlags of the CONTEXT of a redirected thread (contract §3.7). On Windows those that wine's
+    /// `GetThreadContext` gives were recorded; a thread that is stopped by `QueueUserAPC2`, from .NET 9 on where Windows has
+    /// that, has those of the call's CONTEXT, which nobody has seen (`fixtures/gallery/suspension/stopped-by-an-apc.kdl`).
     redirected_context_flags: u32,
 
     /// Returns the ContextFlags that a redirected thread's CONTEXT has, but callbacks do not get (contract §3.7).

@@ -104,7 +104,7 @@ impl<'r> RecordingReplay<'r> {
     ) -> Result<Self, RecordingLoadError> {
         let generation = recording.generation;
         let mut runtime = Runtime::new(generation, RecordedMemory::default());
-        runtime.code = code.manager()?;
+        runtime.code = code.manager()?.on(generation);
         Ok(Self {
             recording,
             runtime,

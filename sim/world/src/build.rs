@@ -160,7 +160,7 @@ impl Build {
     /// Returns [`BuildError`] if the code cannot be loaded or is rejected by the code manager.
     pub fn world(&self, threads: &[ThreadStart]) -> Result<World<'_>, BuildError> {
         let mut runtime = Runtime::new(self.generation, self.machine()?);
-        runtime.code = self.code()?;
+        runtime.code = self.code()?.on(self.generation);
         runtime.name_code(&self.modules);
         runtime.native = self.native()?;
         runtime.change_process(|process| process.event_mask = ALL_EVENTS);

@@ -19,7 +19,9 @@ clauses! {
         "JIT, NGen and ReadyToRun code of every tier is managed code. A seed may point there, even \
          into an IL stub or a dynamic method.";
     41: ALL, "codeman.cpp: FindMethodCode; recordings",
-        "Padding after the body of a jitted method counts as managed code of that method.";
+        "Padding after the body of a jitted method counts as managed code of that method. From .NET 10 \
+         on it does so up to the end of the 256 bytes (aligned) after the last ones in which the \
+         method begins or which it covers wholly (C-147).";
     42: ALL, "proftoeeinterfaceimpl.cpp: DoStackSnapshot; recordings",
         "A CONTEXT full of zeros is a seed, whose Rip is 0 and thus unmanaged. It is not the same \
          as no seed.";

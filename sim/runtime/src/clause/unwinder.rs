@@ -35,5 +35,8 @@ clauses! {
         "Where no function entry covers the ip, the code is a leaf: Rip is [Rsp], and Rsp grows \
          by 8.";
     147: ALL, "codeman.cpp: FindMethodCode; recordings",
-        "The nibble map of a code heap gives the nearest method start at or below the address.";
+        "The nibble map of a code heap gives the nearest method start at or below the address. From \
+         .NET 10 on it is read at two slots of 256 bytes, that of the address and the one before. A \
+         slot leads to the starts in it, or to the start of the block that covers it wholly. If \
+         neither leads to a start at or below the address, no method is found.";
 }

@@ -87,6 +87,9 @@ pub struct FuncletRange {
     pub funclet: Funclet,
 }
 
+/// Size in bytes of a slot of a nibble map: the addresses of one u32 of it.
+const SLOT: u64 = 0x100;
+
 /// One version of a method's code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CodeVersion {
@@ -122,5 +125,15 @@ impl CodeVersion {
     pub fn funclet(&self, ip: u64) -> Option<Funclet> {
         let funclet = self.funclets.iter().find(|range| (range.start..range.end).contains(&ip))?;
         Some(funclet.funclet)
+    }
+
+    /// Returns true if a look-up of `ip` (VA), an address at or after the start, finds the code in one of two slots: that
+    /// of the address and the one before (C-147). The slot of the start leads to it, and so does each that the code covers
+    /// wholly. In a real heap the unwind data behind the code belongs to it; here that lies elsewhere.
+    pub(super) fn is_near(&self, ip: u64) -> bool {
+        let first = self.start / SLOT;
+        let partial = self.start.saturating_add(self.size) / SLOT;
+        let last = partial.saturating_sub(1).max(first);
+        ip / SLOT <= last + 1
     }
 }

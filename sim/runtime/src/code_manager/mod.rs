@@ -9,6 +9,7 @@ pub use method::{
 };
 pub use section::{Block, RangeSection, SectionError, StubKind};
 
+use crate::generation::Generation;
 use clr_unwind::compat::Rules;
 use clr_unwind::{
     CodeMap, CodeMapError, CodeRegion, Memory, Position, Registers, RuntimeFunction, Step,
@@ -31,6 +32,8 @@ pub struct CodeManager<'a> {
     map: CodeMap<'a>,
     /// Methods whose code was freed, in the order of freeing.
     freed: RefCell<Vec<MethodIndex>>,
+    /// Look-ups in code heaps read two slots of the nibble map (C-147).
+    reads_two_slots: bool,
 }
 
 /// Managed code at an address.
@@ -47,6 +50,13 @@ impl<'a> CodeManager<'a> {
     /// Creates a code manager without code.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Makes look-ups in code heaps those of a runtime (C-147). Without a runtime they find the nearest start.
+    #[must_use]
+    pub const fn on(mut self, generation: Generation) -> Self {
+        self.reads_two_slots = generation.reads_two_slots();
+        self
     }
 
     /// Adds a method.
@@ -162,7 +172,8 @@ impl<'a> CodeManager<'a> {
         let section = self.sections.get(self.section_index(ip)?)?;
         let Block::Code(CodeIndex(index)) = section.find(ip)? else { return None };
         let code = self.codes.get(index as usize)?;
-        if self.freed.borrow().contains(&code.method) {
+        let is_far = self.reads_two_slots && section.is_code_heap() && !code.is_near(ip);
+        if is_far || self.freed.borrow().contains(&code.method) {
             return None;
         }
         let method = self.methods.get(code.method.0 as usize)?;

@@ -143,10 +143,15 @@ impl RangeSection {
         self.high
     }
 
+    /// Returns true if the section is a heap of the JIT.
+    pub(super) const fn is_code_heap(&self) -> bool {
+        matches!(self.kind, SectionKind::CodeHeap(_))
+    }
+
     /// Returns true if the function table alone determines the entry of an address, regardless of
     /// the entry's end (contract §8.3).
     pub(super) const fn ignores_ends(&self) -> bool {
-        !matches!(self.kind, SectionKind::CodeHeap(_))
+        !self.is_code_heap()
     }
 
     /// Returns true if entries of cold code refer to those of the hot part.
@@ -156,7 +161,7 @@ impl RangeSection {
 
     /// Returns the block with the last start at or before `ip` (VA). Padding belongs to the
     /// preceding method (C-041, C-147), except in native images, where only addresses inside a code
-    /// section belong to a method.
+    /// section belong to a method. How far away the start may be is the code manager's to say.
     pub fn find(&self, ip: u64) -> Option<Block> {
         if ip < self.low || ip >= self.high {
             return None;

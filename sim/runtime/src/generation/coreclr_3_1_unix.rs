@@ -107,6 +107,7 @@ pub(super) const ANSWERS: Answers = Answers {
     ),
     locks_threads_twice: read(true, "src/vm/profilingenumerators.cpp: ProfilerThreadEnum::Init"),
     looks_images_up_cooperatively: read(true, "src/vm/hash.cpp: HashMap::LookupValue"),
+    reads_two_slots: read(false, "src/vm/codeman.cpp: EEJitManager::FindMethodCode"),
     suspends_only_in_callbacks: read(
         true,
         "src/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::SuspendRuntime",

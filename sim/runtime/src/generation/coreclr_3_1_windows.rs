@@ -125,6 +125,7 @@ pub(super) const ANSWERS: Answers = Answers {
     ),
     locks_threads_twice: read(true, "src/vm/profilingenumerators.cpp: ProfilerThreadEnum::Init"),
     looks_images_up_cooperatively: observed(true),
+    reads_two_slots: read(false, "src/vm/codeman.cpp: EEJitManager::FindMethodCode"),
     suspends_only_in_callbacks: read(
         true,
         "src/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::SuspendRuntime",

@@ -174,6 +174,7 @@ pub(super) const ANSWERS: Answers = Answers {
     forgets_who_locked_threads: assumed(false, "EnumThreads does not exist"),
     locks_threads_twice: assumed(true, "EnumThreads does not exist"),
     looks_images_up_cooperatively: assumed(false, "there is no ReadyToRun code"),
+    reads_two_slots: read(false, "clr/src/vm/codeman.cpp: EEJitManager::FindMethodCode"),
     suspends_only_in_callbacks: assumed(true, "SuspendRuntime does not exist"),
     looks_up_only_in_triggering_callbacks: assumed(true, "the methods do not exist"),
     forces_gc_on_foreign_threads_only: read(

@@ -92,6 +92,7 @@ pub(super) const ANSWERS: Answers = Answers {
     forgets_who_locked_threads: assumed(false, AS_3_1),
     locks_threads_twice: assumed(true, AS_3_1),
     looks_images_up_cooperatively: assumed(false, "there is no ReadyToRun code"),
+    reads_two_slots: assumed(false, AS_3_1),
     suspends_only_in_callbacks: assumed(true, AS_3_1),
     looks_up_only_in_triggering_callbacks: assumed(true, AS_3_1),
     forces_gc_on_foreign_threads_only: assumed(false, AS_3_1),

@@ -3,7 +3,8 @@
 use super::answers::{
     Answers, CheckFailures, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
     InlinedCallFrameLayout, InvokePath, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize,
-    StackCheck, StartPath, Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
+    StackCheck, StartPath, TWO_SLOTS, Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented,
+    observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -102,6 +103,7 @@ pub(super) const ANSWERS: Answers = Answers {
         "read at main: src/coreclr/vm/profilingenumerators.cpp: ProfilerThreadEnum::Init",
     ),
     looks_images_up_cooperatively: assumed(true, NEIGHBORS),
+    reads_two_slots: documented(true, TWO_SLOTS),
     suspends_only_in_callbacks: observed(false),
     looks_up_only_in_triggering_callbacks: observed(false),
     forces_gc_on_foreign_threads_only: assumed(false, NEIGHBORS),

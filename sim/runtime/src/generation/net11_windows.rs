@@ -4,7 +4,8 @@
 use super::answers::{
     Answers, CheckFailures, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
     InlinedCallFrameLayout, InvokePath, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize,
-    StackCheck, StartPath, Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
+    StackCheck, StartPath, TWO_SLOTS, Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented,
+    observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -164,6 +165,7 @@ pub(super) const ANSWERS: Answers = Answers {
         true,
         "read at main after .NET 9: src/coreclr/vm/hash.cpp: HashMap::LookupValue",
     ),
+    reads_two_slots: documented(true, TWO_SLOTS),
     suspends_only_in_callbacks: assumed(false, "as .NET 10 on Unix, where it was observed"),
     looks_up_only_in_triggering_callbacks: assumed(false, "as .NET 10 on Unix"),
     forces_gc_on_foreign_threads_only: assumed(false, "as .NET 10 on Unix"),

@@ -2,8 +2,9 @@
 
 use super::answers::{
     Answers, CheckFailures, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
-    InlinedCallFrameLayout, InvokePath, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize,
-    StackCheck, StartPath, Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
+    InlinedCallFrameLayout, InvokePath, KEPT_AT_END, NEAREST_START, Os, Product,
+    ProfilerSuspension, SeedSize, StackCheck, StartPath, Version, WRITE_XOR_EXECUTE, WalkFault,
+    assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -97,6 +98,7 @@ pub(super) const ANSWERS: Answers = Answers {
     ),
     locks_threads_twice: assumed(true, NEIGHBORS),
     looks_images_up_cooperatively: assumed(true, NEIGHBORS),
+    reads_two_slots: documented(false, NEAREST_START),
     suspends_only_in_callbacks: assumed(true, "as .NET 8 on Windows, where it was observed"),
     looks_up_only_in_triggering_callbacks: assumed(true, NEIGHBORS),
     forces_gc_on_foreign_threads_only: observed(false),

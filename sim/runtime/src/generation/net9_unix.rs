@@ -2,8 +2,9 @@
 
 use super::answers::{
     Answers, CheckFailures, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
-    InlinedCallFrameLayout, InvokePath, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize,
-    StackCheck, StartPath, Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
+    InlinedCallFrameLayout, InvokePath, KEPT_AT_END, NEAREST_START, Os, Product,
+    ProfilerSuspension, SeedSize, StackCheck, StartPath, Version, WRITE_XOR_EXECUTE, WalkFault,
+    assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -137,6 +138,7 @@ pub(super) const ANSWERS: Answers = Answers {
         true,
         "read at main after .NET 9: src/coreclr/vm/hash.cpp: HashMap::LookupValue",
     ),
+    reads_two_slots: documented(false, NEAREST_START),
     suspends_only_in_callbacks: observed(false),
     looks_up_only_in_triggering_callbacks: observed(true),
     forces_gc_on_foreign_threads_only: observed(false),

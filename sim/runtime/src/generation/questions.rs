@@ -308,6 +308,10 @@ questions! {
     /// `HashMap`, whose `LookupValue` does so.
     looks_images_up_cooperatively: bool,
 
+    /// Returns true if a look-up in a code heap reads two slots of 256 bytes, that of the address and the one before, and
+    /// finds no method if neither leads to one; others go back to the nearest start (C-041, C-147).
+    reads_two_slots: bool,
+
     /// Returns true if SuspendRuntime and ResumeRuntime need a callback in which a GC may be
     /// triggered, on threads that the runtime knows; other runtimes refuse only callbacks in which
     /// none may be triggered (C-167).

@@ -126,7 +126,7 @@ impl SyntheticProcess {
         let thread = &self.thread;
         // Setting up has checked that both can be created.
         let mut runtime = Runtime::new(thread.generation, wrap(self.memory().unwrap_or_default()));
-        runtime.code = self.code().unwrap_or_default();
+        runtime.code = self.code().unwrap_or_default().on(thread.generation);
         runtime.name_code(&thread.modules);
         runtime.native = self.native();
         runtime.process.set(thread.process);

@@ -51,6 +51,43 @@ fn starts(manager: &CodeManager<'_>, method: MethodIndex) -> Vec<u64> {
     manager.versions(method).map(|code| code.start).collect()
 }
 
+/// Tests C-147 with two methods of 10.0.15, the first of which ends before a border of 256 bytes and the next behind it.
+#[test]
+fn newer_runtimes_look_at_two_slots() {
+    let bytes = vec![0xCC; 2 * SIZE as usize];
+    for generation in Generation::ALL {
+        let mut manager = CodeManager::new().on(generation);
+        let method = manager.add_method(method(1));
+        let version = |start, size| CodeVersion { method, start, size, ..CodeVersion::default() };
+        let sizes = [(LOW + 0xB40, 0x1BC), (LOW + 0xD10, 0xF0), (LOW + 0x1400, 0x200)];
+        let starts = sizes.map(|(start, size)| {
+            let code = manager.add_code(version(start, size));
+            (start, Block::Code(code))
+        });
+        let heap = RangeSection::code_heap(LOW, LOW + 0x2000, &starts).unwrap();
+        manager.add_section(heap, region(LOW, &bytes, &[])).unwrap();
+        let found = |offset: u64| manager.find(LOW + offset).map(|it| it.code.start - LOW);
+        let far = |start| (!generation.reads_two_slots()).then_some(start);
+        for (offset, start) in [
+            (0xB40, Some(0xB40)),
+            // Padding in the slot in which the method ends, and behind it.
+            (0xCFF, Some(0xB40)),
+            (0xD00, far(0xB40)),
+            (0xD0F, far(0xB40)),
+            (0xD10, Some(0xD10)),
+            // The method ends with its slot, which leads to its start from the next one, too.
+            (0xEFF, Some(0xD10)),
+            (0xF00, far(0xD10)),
+            (0x13FF, far(0xD10)),
+            // The method covers the slot after that of its start wholly.
+            (0x16FF, Some(0x1400)),
+            (0x1700, far(0x1400)),
+        ] {
+            assert_eq!(found(offset), start, "{generation}: {offset:#x}");
+        }
+    }
+}
+
 #[test]
 fn stubs_are_found_but_are_not_managed() {
     let bytes = bytes();

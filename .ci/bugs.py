@@ -240,8 +240,13 @@ class Replays:
         *_, known = self.lines(0, [], 60)
         self.runtimes = {int(number): runtimes for number, runtimes in known["holds"].items()}
         self.named = set(known["named"])
-        self.right = self.run(0, 3600)
+        self.right, unended = self.run(0, 3600)
         self.seconds = time.monotonic() - begun
+        # Without what is right nothing would be shown, and the table would be written empty.
+        if unended or not any(self.right.values()):
+            problem = (f"{len(unended)} of {len(self.files)} files did not end, first {min(unended)}" if unended
+                       else f"no call of {len(self.files)} files came out")
+            raise SystemExit(f"without a bug {problem}. Replay them by `cargo run -- run`, put them right, and call this again")
 
     def lines(self, number, files, seconds):
         """Replays files with a bug, until one crashes or does not end. Returns the lines of those before it."""
@@ -254,20 +259,23 @@ class Replays:
         return [json.loads(line) for line in lines if line.endswith("}")]
 
     def run(self, number, seconds):
-        """Replays all files with a bug. Returns the calls that come out, with their clauses, by file and runtime; nothing
-        if a file crashes or does not end, as what it had come to depends on the machine."""
+        """Replays all files with a bug. Returns the calls that come out, with their clauses, by file and runtime, and the
+        files that crash or do not end. If there are any, no call counts: what had come out by then depends on the machine."""
         right, lines = {}, self.lines(number, self.files, seconds)[1:]
         for line in lines:
             calls = {call: set(clauses) for call, clauses in line["calls"]}
             right.setdefault((line["file"], line["runtime"]), {}).update(calls)
-        return right if {line["file"] for line in lines if line["last"]} == set(self.files) else {}
+        unended = set(self.files) - {line["file"] for line in lines if line["last"]}
+        return ({} if unended else right), unended
 
     def shown(self, bug):
         """Returns what shows the clauses of a bug: clause, runtime, file and bug."""
         kept = self.kept / f"{bug.name}-{hashlib.sha256(repr(self.files).encode()).hexdigest()[:16]}"
         if kept.exists():
             return [tuple(row) for row in json.loads(kept.read_text())]
-        found, wrong = {}, self.run(bug.number, 10 + 2 * self.seconds)
+        found, (wrong, unended) = {}, self.run(bug.number, 10 + 2 * self.seconds)
+        if unended:
+            print(f"{bug.name} shows nothing: {len(unended)} files did not end, first {min(unended)}", file=sys.stderr, flush=True)
         for place, calls in self.right.items():
             file, runtime = place
             failed = [clauses for call, clauses in calls.items() if place in wrong and call not in wrong[place]]

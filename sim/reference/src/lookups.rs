@@ -213,7 +213,14 @@ fn answer(
         waits.push(Wait::Lock(Lock::ThreadStore));
         return Err(CallError::Fatal(Outcome::Blocked));
     }
+    let by_id = matches!(method, CodeInfo | CodeInfo2 | CodeInfo3);
+    // There is no FunctionID of native code: 0 stands for it. Framework 2 looks at it before the region.
+    let is_null = by_id && lookup.asked == Asked::Native;
+    if is_null && first {
+        return fails(HResult::INVALID_ARGUMENT);
+    }
     let checks_region = matches!(method, FunctionFromIp | CodeInfo)
+        || method == CodeInfo2 && first
         || mistake == Some(Mistake::AllCheckForbidRegion);
     if checks_region && facts.forbids {
         return fails(HResult::ASYNCHRONOUS_UNSAFE);
@@ -226,9 +233,7 @@ fn answer(
     {
         waits.push(Wait::RuntimeRunning(by));
     }
-    let by_id = matches!(method, CodeInfo | CodeInfo2 | CodeInfo3);
-    if by_id && lookup.asked == Asked::Native {
-        // There is no FunctionID of native code: 0 stands for it.
+    if is_null {
         return fails(HResult::INVALID_ARGUMENT);
     }
     let of_code = by_id || method == CodeInfo4;

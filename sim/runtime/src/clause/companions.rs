@@ -9,12 +9,14 @@ clauses! {
         "GetFunctionFromIP gives E_FAIL for an address that is not in managed code, and writes \
          nothing to its output, not even 0.";
     115: ALL, "GetFunctionFromIPInternal",
-        "GetFunctionFromIP gives E_FAIL for an address in a dynamic method or an IL stub.";
+        "GetFunctionFromIP gives E_FAIL for an address in a dynamic method or an IL stub. In .NET 11 a \
+         P/Invoke with marshalling has no stub: its code is that of the method, which is found.";
     116: ALL,
         "proftoeeinterfaceimpl.cpp: FAIL_IF_IN_FORBID_SUSPEND_REGION, GetFunctionFromIP, \
          GetCodeInfo",
         "GetFunctionFromIP and GetCodeInfo give CORPROF_E_ASYNCHRONOUS_UNSAFE on a managed thread \
-         that is inside a forbid-suspend region. No other method checks that.";
+         that is inside a forbid-suspend region. No other method checks that, but GetCodeInfo2 in \
+         Framework 2 (sscli2 GetCodeInfo2Helper).";
     117: ALL, "GetFunctionFromIP",
         "GetFunctionFromIP takes any address of a method, including a return address after its \
          last call. It may be called asynchronously.";
@@ -28,11 +30,14 @@ clauses! {
     120: ALL, "GetCurrentThreadID",
         "GetCurrentThreadID gives CORPROF_E_NOT_MANAGED_THREAD on a thread for which there is no \
          Thread object.";
-    121: ALL, "GetThreadInfo; GetHandleFromThread",
-        "GetThreadInfo and GetHandleFromThread give E_INVALIDARG for thread 0.";
+    121: CLR4, "GetThreadInfo; GetHandleFromThread",
+        "GetThreadInfo and GetHandleFromThread give E_INVALIDARG for thread 0. Framework 2 reads a \
+         Thread there, at address 0 (sscli2 GetThreadInfo).";
     122: ALL, "PROFILER_TO_CLR_ENTRYPOINT_SYNC_EX; AreCallbackStateFlagsSet",
         "Synchronous methods can be called on native threads at any time. On managed threads they \
-         need a callback around them, and give CORPROF_E_UNSUPPORTED_CALL_SEQUENCE without one.";
+         need a callback around them, and give CORPROF_E_UNSUPPORTED_CALL_SEQUENCE without one. A \
+         thread that has forced a GC needs none (C-175), nor do SuspendRuntime and ResumeRuntime from \
+         .NET 9 on (C-167).";
     123: ALL, "GetFunctionInfo2",
         "GetFunctionInfo2 gives E_INVALIDARG if the frameInfo is that of another function.";
     124: ALL, "GetFunctionInfo2; proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback",
@@ -41,12 +46,13 @@ clauses! {
     125: ALL, "proftoeeinterfaceimpl.cpp: GetCodeInfo2, GetCodeInfoFromCodeStart",
         "GetCodeInfo2 returns the total number of regions of code, even if the array has room for \
          fewer. Like all methods of its family it looks the start of the code up as \
-         GetFunctionFromIP does: it may wait for the writer of the code manager, or be refused.";
+         GetFunctionFromIP does: it may wait for the writer of the code manager or, where C-036 \
+         holds, be refused.";
     126: CORE, "SuspendRuntime; recordings",
         "SuspendRuntime gives CORPROF_E_RUNTIME_UNINITIALIZED before the EE has started and \
-         CORPROF_E_SUSPENSION_IN_PROGRESS during a suspension. A second call of the thread that \
-         holds the runtime suspended was observed to give S_OK on Unix, and then nothing resumes \
-         it.";
+         CORPROF_E_SUSPENSION_IN_PROGRESS during a suspension, also to the thread that holds the \
+         runtime suspended. But a holder without a Thread object gets S_OK for a second call, and \
+         then nothing resumes the runtime.";
     127: CORE, "ResumeRuntime",
         "ResumeRuntime gives CORPROF_E_UNSUPPORTED_CALL_SEQUENCE unless the profiler has \
          suspended the runtime.";

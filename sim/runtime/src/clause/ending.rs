@@ -22,7 +22,8 @@ clauses! {
          the chain, gives S_OK without a callback.";
     109: CLR4, "stackwalk.cpp: NextRaw; recordings",
         "Every unwound Rsp must be at or above the limit of the stack that is walked, and below \
-         its base. If one is not, the walk ends with E_FAIL.";
+         its base. If one is not, the walk ends with E_FAIL. On Unix, from .NET 5 on, nothing is \
+         checked in a thread that handles the overflow of its stack on another one.";
     110: F2, "sscli2 stackwalk.cpp",
         "The slot of the return address, and the code at the new ip, must be readable after every \
          unwinding. If not, the walk ends with E_FAIL.";

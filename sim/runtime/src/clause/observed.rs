@@ -2,8 +2,8 @@
 
 use super::ClauseEntry;
 use super::sets::{
-    ALL, CORE31_NET9, LARGE_CONTEXT, MANAGED_EH, NEW_TRIGGERING, U9, U9_LEGACY, U9_MANAGED, U31,
-    W31, W31_U8, W31_W8,
+    ALL, CORE31_NET9, LARGE_CONTEXT, MANAGED_EH, MARKED_LATE, NEW_TRIGGERING, U9, U9_LEGACY,
+    U9_MANAGED, U31, W31, W31_U8, W31_W8,
 };
 
 clauses! {
@@ -50,8 +50,9 @@ clauses! {
         "Methods of System.Runtime.EH are never reported, nor is a marker for the native frames \
          that unwinding them leads to. In all other respects they are managed frames: they drop \
          Frames, end the hiding of a funclet, and keep the result from being E_FAIL. Those of the \
-         nested ExInfo are reported. From .NET 10 on System.Runtime.StackFrameIterator and \
-         System.Runtime.ExceptionServices.InternalCalls are hidden, too.";
+         nested ExInfo are reported. Those of System.Runtime.StackFrameIterator and \
+         System.Runtime.ExceptionServices.InternalCalls are hidden, too: all releases from 9.0.7 to \
+         11.0.0 compare a method with the same three classes.";
     164: MANAGED_EH, "recordings",
         "In ExceptionCatcherEnter and Leave and ExceptionUnwindFinallyEnter and Leave a thread \
          that walks itself without a seed is cooperative and gets S_OK, beginning at the method \
@@ -74,7 +75,7 @@ clauses! {
          gives CORPROF_E_UNSUPPORTED_CALL_SEQUENCE in the callbacks of GC, references and \
          handles, ThreadAssignedToOSThread, ExceptionUnwindFunctionEnter and Leave, \
          ExceptionUnwindFinallyEnter and Leave, and ExceptionCatcherEnter.";
-    168: U9, "recordings",
+    168: MARKED_LATE, "recordings",
         "In the callbacks RuntimeSuspendStarted and Finished, RuntimeResumeStarted and Finished, \
          and GarbageCollectionStarted another thread gives E_NOTIMPL, regardless of who suspends: \
          a suspension is marked as the profiler's only after them.";

@@ -38,8 +38,8 @@ clauses! {
         "stackwalk.cpp: Filter; method.inl: MethodDesc::IsDiagnosticsHidden; \
          proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback; recordings",
         "IL stubs give no callback, be they for P/Invoke, reverse P/Invoke, COM or delegates. \
-         Newer runtimes skip every method that is hidden from diagnostics in the same way: thunks \
-         of async methods, and unboxing and instantiating stubs.";
+         .NET 11 skips every method that is hidden from diagnostics in the same way: thunks of \
+         async methods, and unboxing and instantiating stubs.";
     68: ALL, "stackwalk.cpp",
         "A method that was inlined gives no callback: the frame belongs to the method it was \
          inlined into.";
@@ -105,9 +105,8 @@ clauses! {
     87: MANAGED_EH,
         "dotnet/runtime proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback; recordings",
         "Managed code of the runtime that dispatches exceptions is hidden, and so are native \
-         frames that it has called directly. On .NET 9 these are the methods of \
-         System.Runtime.EH, not of its nested ExInfo (C-163), and a handler that was left shows \
-         its native caller (C-165). The datum of the InlinedCallFrame around the call says which it \
+         frames that it has called directly. These are the methods of three classes, but not of the \
+         nested ExInfo (C-163). A handler that was left shows its native caller (C-165). The datum of the InlinedCallFrame around the call says which it \
          is: its lowest three bits are 2 for a helper of exception handling, 6 for a caller of \
          handlers.";
     88: ALL, "proftoeeinterfaceimpl.cpp: MethodDescToFunctionID; recordings",

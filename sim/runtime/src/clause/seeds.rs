@@ -14,7 +14,8 @@ clauses! {
          gets CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX without callbacks.";
     39: ALL, "codeman.cpp: IsManagedCodeWorker; recordings",
         "Stubs, precodes, jump stubs, assembly helpers and native modules are not managed code, so \
-         no seed may point there.";
+         no seed may point there. Framework 2 was read to accept stubs in heaps of the JIT, as it \
+         asks for the range alone (sscli2 FindJitManNonZero); that is not simulated.";
     40: ALL, "codeman.cpp: IsManagedCodeWorker; docs: DoStackSnapshot; recordings",
         "JIT, NGen and ReadyToRun code of every tier is managed code. A seed may point there, even \
          into an IL stub or a dynamic method.";
@@ -72,7 +73,7 @@ clauses! {
          On Unix the same seed kills the process with SIGSEGV.";
     55: CLR4, "stackwalk.cpp: NextRaw; recordings",
         "A seed in managed code whose Rsp can be read but is not on the stack of the target gives \
-         one callback, for the frame of the seed, and then E_FAIL.";
+         one callback, for the frame of the seed, and then E_FAIL. C-109 has an exception.";
     56: ALL, "stackwalk.cpp: CheckForSkippedFrames; recordings",
         "Frames at addresses below the caller SP of the first managed frame are dropped without a \
          report.";

@@ -1,7 +1,7 @@
 //! Sets of generations in which clauses hold: families, and properties of runtimes.
 
 use crate::generation::sets::all_with;
-use crate::generation::{Generations, Os, Product};
+use crate::generation::{Generations, Os, Product, ProfilerSuspension};
 
 pub(super) const ALL: Generations = Generations::ALL;
 pub(super) const WINDOWS: Generations = Generations::WINDOWS;
@@ -39,6 +39,9 @@ pub(super) const U9: Generations =
     all_with!(|it| it.family().version.0 == 9 && matches!(it.family().os, Os::Unix));
 pub(super) const U9_MANAGED: Generations = U9.both(MANAGED_EH);
 pub(super) const U9_LEGACY: Generations = U9.without(MANAGED_EH);
+/// The generations on Unix that mark a suspension as the profiler's after the threads have been stopped.
+pub(super) const MARKED_LATE: Generations =
+    UNIX.both(all_with!(|it| matches!(it.profiler_suspension(), ProfilerSuspension::MarkedAfter)));
 pub(super) const CORE31_NET9: Generations = Generations::CORECLR_31.with(U9);
 pub(super) const W31_W8: Generations = W31.with(Generations::NET_8.both(WINDOWS));
 pub(super) const W31_U8: Generations = W31.with(Generations::NET_8.both(UNIX));

@@ -158,6 +158,9 @@ fn cited(part: &'static str, generation: Generation) -> Option<Witness> {
         matches!(family.product, Product::Framework) && family.version.0 < 4
     } else if part.starts_with("docs") || part.contains("article") {
         return Some(Witness::Documented(part));
+    } else if part.starts_with("unwinder_amd64.cpp") && !generation.is_unix() {
+        // On Windows the OS unwinds: the runtime calls RtlVirtualUnwind with the entry of its own tables.
+        false
     } else if part == "recordings" || part.contains("runtime#") || part.contains("dotnet/") {
         false
     } else {

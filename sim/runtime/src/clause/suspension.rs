@@ -12,8 +12,8 @@ clauses! {
          profiler may have suspended it as well, but need not.";
     27: WINDOWS, "proftoeeinterfaceimpl.cpp: DoStackSnapshot",
         "There is one attempt to suspend. If it fails, because of a forbid-suspend region, a \
-         fiber switched out, a dead or unstarted thread, the stress log or the OS, the call gets \
-         CORPROF_E_STACKSNAPSHOT_UNSAFE.";
+         dead or unstarted thread, the stress log or the OS, or before .NET 9 a fiber switched out, \
+         the call gets CORPROF_E_STACKSNAPSHOT_UNSAFE.";
     28: WINDOWS, "proftoeeinterfaceimpl.cpp: DoStackSnapshot; recordings",
         "A target that was destroyed or never started ends the process, which exits with \
          CORPROF_E_STACKSNAPSHOT_INVALID_TGT_THREAD. No call ever returns that code.";

@@ -106,6 +106,7 @@ fn generations_answer_as_clauses_say() {
         (109, |g| g.stack_check() == StackCheck::Bounds),
         (110, |g| g.stack_check() == StackCheck::Readable),
         (111, |g| g.walk_fault() == WalkFault::Unexpected),
+        (121, Generation::refuses_thread_0),
         (118, |g| g.profiler_info() >= 8),
         (126, |g| g.profiler_suspension() != ProfilerSuspension::None),
     ];

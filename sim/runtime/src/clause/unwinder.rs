@@ -24,8 +24,8 @@ clauses! {
         "An epilogue may begin with lea rsp, [fp+d] only if fp is the frame register that the \
          unwind data names.";
     143: ALL, "unwinder_amd64.cpp",
-        "Chained unwind data continues with its parent, up to the data that is not chained. There \
-         may be 32 links.";
+        "Chained unwind data continues with its parent, up to the data that is not chained. The \
+         runtime counts no links, and follows a circle for ever; here more than 32 end the walk.";
     144: ALL, "unwinder_amd64.cpp",
         "PUSH_MACHFRAME restores Rip from [Rsp], and Rsp from [Rsp+0x18]; with an error code both \
          are 8 bytes higher. No return address is popped after it.";

@@ -93,6 +93,15 @@ pub(super) const TWO_SLOTS: &str = "src/coreclr/vm/codeman.cpp: EECodeGenManager
 /// Source of the answers to `reads_two_slots` of .NET 8 and 9, where their own code was compared with it.
 pub(super) const NEAREST_START: &str = "src/coreclr/src/vm/codeman.cpp: EEJitManager::FindMethodCode of .NET 5, and the runtime's own code";
 
+/// Source of answers about SuspendRuntime in .NET 8: a run of 8.0.4 and 8.0.34 on Linux showed the same. There a thread of
+/// the profiler walked another one from RuntimeSuspendStarted on, where 9.0.7 to 11.0.0 gave E_NOTIMPL.
+pub(super) const MARKS_FIRST: &str = "src/coreclr/src/vm/proftoeeinterfaceimpl.cpp: \
+     ProfToEEInterfaceImpl::SuspendRuntime of .NET 5, and the code of libcoreclr.so 8.0.34";
+
+/// Source of answers about callers and arguments that GetCodeInfo2, GetThreadInfo and GetHandleFromThread refuse.
+pub(super) const FORBIDDEN_CALLS: &str = "src/coreclr/src/vm/proftoeeinterfaceimpl.cpp: GetCodeInfo2, \
+     GetThreadInfo and GetHandleFromThread of .NET 5, and the runtime's own code";
+
 /// Why answers to `releases_profiler_at_end` are assumed: these runs were not recorded.
 pub(super) const KEPT_AT_END: &str = "no Release after Shutdown in runs of 8.0.34, 9.0.23, 10.0.15 and \
      11.0.0 on Linux; EEShutDownHelper of .NET 5, src/coreclr/src/vm/ceemain.cpp, \"intentionally\" \

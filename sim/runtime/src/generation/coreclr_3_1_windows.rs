@@ -134,6 +134,14 @@ pub(super) const ANSWERS: Answers = Answers {
         true,
         "src/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::GetFunctionFromIP2",
     ),
+    forbids_code_info_2: read(
+        false,
+        "src/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::GetCodeInfo2",
+    ),
+    refuses_thread_0: read(
+        true,
+        "src/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::GetThreadInfo",
+    ),
     forces_gc_on_foreign_threads_only: read(
         false,
         "src/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::ForceGC",

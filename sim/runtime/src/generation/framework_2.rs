@@ -177,6 +177,14 @@ pub(super) const ANSWERS: Answers = Answers {
     reads_two_slots: read(false, "clr/src/vm/codeman.cpp: EEJitManager::FindMethodCode"),
     suspends_only_in_callbacks: assumed(true, "SuspendRuntime does not exist"),
     looks_up_only_in_triggering_callbacks: assumed(true, "the methods do not exist"),
+    forbids_code_info_2: read(
+        true,
+        "clr/src/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::GetCodeInfo2Helper",
+    ),
+    refuses_thread_0: read(
+        false,
+        "clr/src/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::GetThreadInfo",
+    ),
     forces_gc_on_foreign_threads_only: read(
         true,
         "clr/src/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::ForceGC",

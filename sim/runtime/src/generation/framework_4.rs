@@ -95,6 +95,8 @@ pub(super) const ANSWERS: Answers = Answers {
     reads_two_slots: assumed(false, AS_3_1),
     suspends_only_in_callbacks: assumed(true, AS_3_1),
     looks_up_only_in_triggering_callbacks: assumed(true, AS_3_1),
+    forbids_code_info_2: assumed(false, AS_3_1),
+    refuses_thread_0: assumed(true, AS_3_1),
     forces_gc_on_foreign_threads_only: assumed(false, AS_3_1),
     immutable_events: documented(
         0xEEFC_CC00,

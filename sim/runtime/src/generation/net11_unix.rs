@@ -1,10 +1,10 @@
 //! .NET 11 on Unix: 11.0.0 was recorded on Linux.
 
 use super::answers::{
-    Answers, CheckFailures, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
-    InlinedCallFrameLayout, InvokePath, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize,
-    StackCheck, StartPath, TWO_SLOTS, Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented,
-    observed,
+    Answers, CheckFailures, EmptyWalk, ExceptionHelper, FORBIDDEN_CALLS, Family, FrameIdentity,
+    HijackArgsLayout, InlinedCallFrameLayout, InvokePath, KEPT_AT_END, Os, Product,
+    ProfilerSuspension, SeedSize, StackCheck, StartPath, TWO_SLOTS, Version, WRITE_XOR_EXECUTE,
+    WalkFault, assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -107,6 +107,8 @@ pub(super) const ANSWERS: Answers = Answers {
     reads_two_slots: documented(true, TWO_SLOTS),
     suspends_only_in_callbacks: observed(false),
     looks_up_only_in_triggering_callbacks: observed(false),
+    forbids_code_info_2: documented(false, FORBIDDEN_CALLS),
+    refuses_thread_0: documented(true, FORBIDDEN_CALLS),
     forces_gc_on_foreign_threads_only: assumed(false, NEIGHBORS),
     immutable_events: assumed(0xEEF8_CC00, NEIGHBORS),
     attachable_events: assumed(0x1005_02FE, NEIGHBORS),

@@ -2,10 +2,10 @@
 //! dotnet/runtime's `main`.
 
 use super::answers::{
-    Answers, CheckFailures, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
-    InlinedCallFrameLayout, InvokePath, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize,
-    StackCheck, StartPath, TWO_SLOTS, Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented,
-    observed,
+    Answers, CheckFailures, EmptyWalk, ExceptionHelper, FORBIDDEN_CALLS, Family, FrameIdentity,
+    HijackArgsLayout, InlinedCallFrameLayout, InvokePath, KEPT_AT_END, Os, Product,
+    ProfilerSuspension, SeedSize, StackCheck, StartPath, TWO_SLOTS, Version, WRITE_XOR_EXECUTE,
+    WalkFault, assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -168,6 +168,8 @@ pub(super) const ANSWERS: Answers = Answers {
     reads_two_slots: documented(true, TWO_SLOTS),
     suspends_only_in_callbacks: assumed(false, "as .NET 10 on Unix, where it was observed"),
     looks_up_only_in_triggering_callbacks: assumed(false, "as .NET 10 on Unix"),
+    forbids_code_info_2: documented(false, FORBIDDEN_CALLS),
+    refuses_thread_0: documented(true, FORBIDDEN_CALLS),
     forces_gc_on_foreign_threads_only: assumed(false, "as .NET 10 on Unix"),
     immutable_events: documented(0xEEF8_CC00, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
     attachable_events: documented(0x1005_02FE, "corprof.idl: COR_PRF_ALLOWABLE_AFTER_ATTACH"),

@@ -1,10 +1,10 @@
 //! .NET 8 on Unix: 8.0.4 was recorded on Linux.
 
 use super::answers::{
-    Answers, CheckFailures, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
-    InlinedCallFrameLayout, InvokePath, KEPT_AT_END, NEAREST_START, Os, Product,
-    ProfilerSuspension, SeedSize, StackCheck, StartPath, Version, WRITE_XOR_EXECUTE, WalkFault,
-    assumed, documented, observed,
+    Answers, CheckFailures, EmptyWalk, ExceptionHelper, FORBIDDEN_CALLS, Family, FrameIdentity,
+    HijackArgsLayout, InlinedCallFrameLayout, InvokePath, KEPT_AT_END, MARKS_FIRST, NEAREST_START,
+    Os, Product, ProfilerSuspension, SeedSize, StackCheck, StartPath, Version, WRITE_XOR_EXECUTE,
+    WalkFault, assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -87,10 +87,7 @@ pub(super) const ANSWERS: Answers = Answers {
     redirected_context_flags_lost: observed(0x0),
     faulting_context_flags_lost: observed(0x0),
     faulting_context_flags: observed(0x810_004B),
-    profiler_suspension: assumed(
-        ProfilerSuspension::MarkedAfter,
-        "as .NET 8 on Windows, where it was observed",
-    ),
+    profiler_suspension: documented(ProfilerSuspension::MarkedBefore, MARKS_FIRST),
     suspends_before_finished: observed(false),
     forgets_who_locked_threads: assumed(
         false,
@@ -99,8 +96,10 @@ pub(super) const ANSWERS: Answers = Answers {
     locks_threads_twice: assumed(true, NEIGHBORS),
     looks_images_up_cooperatively: assumed(true, NEIGHBORS),
     reads_two_slots: documented(false, NEAREST_START),
-    suspends_only_in_callbacks: assumed(true, "as .NET 8 on Windows, where it was observed"),
+    suspends_only_in_callbacks: documented(true, MARKS_FIRST),
     looks_up_only_in_triggering_callbacks: assumed(true, NEIGHBORS),
+    forbids_code_info_2: documented(false, FORBIDDEN_CALLS),
+    refuses_thread_0: documented(true, FORBIDDEN_CALLS),
     forces_gc_on_foreign_threads_only: observed(false),
     immutable_events: documented(0xEEF8_CC00, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
     attachable_events: documented(0x1005_02FE, "corprof.idl: COR_PRF_ALLOWABLE_AFTER_ATTACH"),

@@ -1,8 +1,8 @@
 //! .NET 9 on Unix: 9.0.7 was recorded on Linux. Sources are those of dotnet/runtime before .NET 10.
 
 use super::answers::{
-    Answers, CheckFailures, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
-    InlinedCallFrameLayout, InvokePath, KEPT_AT_END, NEAREST_START, Os, Product,
+    Answers, CheckFailures, EmptyWalk, ExceptionHelper, FORBIDDEN_CALLS, Family, FrameIdentity,
+    HijackArgsLayout, InlinedCallFrameLayout, InvokePath, KEPT_AT_END, NEAREST_START, Os, Product,
     ProfilerSuspension, SeedSize, StackCheck, StartPath, Version, WRITE_XOR_EXECUTE, WalkFault,
     assumed, documented, observed,
 };
@@ -141,6 +141,8 @@ pub(super) const ANSWERS: Answers = Answers {
     reads_two_slots: documented(false, NEAREST_START),
     suspends_only_in_callbacks: observed(false),
     looks_up_only_in_triggering_callbacks: observed(true),
+    forbids_code_info_2: documented(false, FORBIDDEN_CALLS),
+    refuses_thread_0: documented(true, FORBIDDEN_CALLS),
     forces_gc_on_foreign_threads_only: observed(false),
     immutable_events: documented(0xEEF8_CC00, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
     attachable_events: documented(0x1005_02FE, "corprof.idl: COR_PRF_ALLOWABLE_AFTER_ATTACH"),

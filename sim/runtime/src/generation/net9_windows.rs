@@ -2,8 +2,8 @@
 //! .NET 8 and .NET 10 on Windows.
 
 use super::answers::{
-    Answers, CheckFailures, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
-    InlinedCallFrameLayout, InvokePath, KEPT_AT_END, NEAREST_START, Os, Product,
+    Answers, CheckFailures, EmptyWalk, ExceptionHelper, FORBIDDEN_CALLS, Family, FrameIdentity,
+    HijackArgsLayout, InlinedCallFrameLayout, InvokePath, KEPT_AT_END, NEAREST_START, Os, Product,
     ProfilerSuspension, SeedSize, StackCheck, StartPath, Version, WRITE_XOR_EXECUTE, WalkFault,
     assumed, documented, observed,
 };
@@ -101,6 +101,8 @@ pub(super) const ANSWERS: Answers = Answers {
     reads_two_slots: documented(false, NEAREST_START),
     suspends_only_in_callbacks: assumed(false, NEIGHBORS),
     looks_up_only_in_triggering_callbacks: assumed(true, AS_UNIX),
+    forbids_code_info_2: documented(false, FORBIDDEN_CALLS),
+    refuses_thread_0: documented(true, FORBIDDEN_CALLS),
     forces_gc_on_foreign_threads_only: assumed(false, AS_UNIX),
     immutable_events: documented(0xEEF8_CC00, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
     attachable_events: documented(0x1005_02FE, "corprof.idl: COR_PRF_ALLOWABLE_AFTER_ATTACH"),

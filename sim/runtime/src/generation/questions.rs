@@ -321,6 +321,13 @@ questions! {
     /// may be triggered; other runtimes accept any callback (C-119, C-173).
     looks_up_only_in_triggering_callbacks: bool,
 
+    /// Returns true if GetCodeInfo2 refuses a thread in a forbid-suspend region, as GetCodeInfo does (C-116).
+    forbids_code_info_2: bool,
+
+    /// Returns true if GetThreadInfo and GetHandleFromThread refuse thread 0; another runtime reads a Thread at address 0
+    /// (C-121).
+    refuses_thread_0: bool,
+
     /// Returns true if ForceGC refuses each thread that the runtime knows, with E_FAIL; other runtimes refuse those in
     /// callbacks and those with Frames (C-174, C-175).
     forces_gc_on_foreign_threads_only: bool,

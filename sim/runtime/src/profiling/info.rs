@@ -107,13 +107,21 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
     }
 
     /// Fails if the caller must not be suspended: it may hold the lock that a lookup needs (C-116).
-    /// Only GetFunctionFromIP and GetCodeInfo check that.
+    /// Only GetFunctionFromIP and GetCodeInfo check that, and GetCodeInfo2 where the generation says so.
     fn outside_forbid_region(&self) -> Result<()> {
         let Some(id) = self.runtime.object_of(self.os) else { return Ok(()) };
         if self.read(|memory| ThreadObject(id).forbid_suspend(memory))? != 0 {
             return fail(HResult::ASYNCHRONOUS_UNSAFE);
         }
         Ok(())
+    }
+
+    /// Makes the check of GetCodeInfo2 where it has one: the id comes first.
+    fn outside_forbid_region_2(&self, function: FunctionId) -> Result<()> {
+        if function == FunctionId(0) {
+            return fail(HResult::INVALID_ARGUMENT);
+        }
+        self.outside_forbid_region()
     }
 
     /// Returns the managed code at `ip` (contract §5.1).
@@ -213,7 +221,8 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
     /// Returns the OS id and the handle of the thread with `id`. Memory that is not a Thread is
     /// read all the same.
     fn known_thread(&self, id: ThreadId) -> Result<(u32, u64)> {
-        if id == ThreadId(0) || self.read(|memory| ThreadObject(id).is_gc_special(memory))? {
+        let is_refused = id == ThreadId(0) && self.runtime.generation.refuses_thread_0();
+        if is_refused || self.read(|memory| ThreadObject(id).is_gc_special(memory))? {
             return fail(HResult::INVALID_ARGUMENT);
         }
         let known = self.runtime.thread_of(id, |thread| (thread.os.0, thread.handle));
@@ -271,13 +280,21 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
 
     fn get_code_info(&self, function: FunctionId) -> Result<CodeRange> {
         self.begin_method(InfoMethod::GetCodeInfo)?;
-        self.outside_forbid_region()?;
+        if self.runtime.generation.forbids_code_info_2() {
+            // GetCodeInfo is a call of GetCodeInfo2 there.
+            self.outside_forbid_region_2(function)?;
+        } else {
+            self.outside_forbid_region()?;
+        }
         let code = self.version(function, |code| code.rejit == ReJitId(0))?;
         Ok(CodeRange { start: code.start, size: code.size })
     }
 
     fn get_code_info2(&self, function: FunctionId, ranges: &mut [CodeRange]) -> Result<u32> {
         self.begin_method(InfoMethod::GetCodeInfo2)?;
+        if self.runtime.generation.forbids_code_info_2() {
+            self.outside_forbid_region_2(function)?;
+        }
         let code = self.version(function, |code| code.rejit == ReJitId(0))?;
         Ok(pieces(code, code.start, ranges))
     }

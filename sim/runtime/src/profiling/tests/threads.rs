@@ -27,11 +27,15 @@ fn ids_lead_to_the_systems_threads() {
         let runtime = process(generation);
         let caller = runtime.on(STRANGER);
         let lost = || fatal(Outcome::AccessViolation { at: NOWHERE.0 });
+        // C-121.
+        let reads = FRAMEWORK_2.contains(generation);
+        let refused = || CallError::Failed(E_INVALIDARG);
+        let no_thread =
+            || if reads { CallError::Fatal(Outcome::AccessViolation { at: 0 }) } else { refused() };
         for (id, os, handle) in [
             (WORKER_ID, Ok(1), Ok(0x41)),
             (OTHER_ID, Ok(2), Ok(0x42)),
-            // C-121.
-            (ThreadId(0), failed(E_INVALIDARG), failed(E_INVALIDARG)),
+            (ThreadId(0), Err(no_thread()), Err(no_thread())),
             (GC_ID, failed(E_INVALIDARG), failed(E_INVALIDARG)),
             // The handle of this thread is invalid.
             (CREATED_ID, Ok(5), failed(E_INVALIDARG)),

@@ -2,7 +2,7 @@
 //!
 //! A method is compiled by the first call through its precode, again where a profiler has requested a ReJIT, on the
 //! stack where a loop runs long, and by threads of tiered compilation. Observed on 3.1.3, 8.0.34, 9.0.23, 10.0.15 and
-//! 11.0.0. First calls of one method by two threads at once do not wait for each other (assumed).
+//! 11.0.0. That first calls of one method by two threads do not wait for each other is assumed: no recording has two such calls.
 
 use super::World;
 use super::arrangement::Awaited;

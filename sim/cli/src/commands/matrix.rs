@@ -25,7 +25,7 @@ use std::io::{self, Write};
 /// Smallest width of the column of callbacks' places.
 const LEAST_PLACE: usize = 20;
 
-/// What all results on Windows have in common.
+/// A note that all results on Windows have in common.
 const UNDER_WINE: &str = "What was recorded of runtimes for Windows was recorded under wine alone.";
 
 /// A snapshot on all runtimes.

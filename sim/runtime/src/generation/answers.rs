@@ -102,6 +102,10 @@ pub(super) const MARKS_FIRST: &str = "src/coreclr/src/vm/proftoeeinterfaceimpl.c
 pub(super) const FORBIDDEN_CALLS: &str = "src/coreclr/src/vm/proftoeeinterfaceimpl.cpp: GetCodeInfo2, \
      GetThreadInfo and GetHandleFromThread of .NET 5, and the runtime's own code";
 
+/// Why answers about the checks of `DoStackSnapshot` are assumed for newer Windows: the source was read, but of no release.
+pub(super) const SNAPSHOT_AT_MAIN: &str = "read at main after .NET 9: \
+     src/coreclr/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::DoStackSnapshot";
+
 /// Why answers to `releases_profiler_at_end` are assumed: these runs were not recorded.
 pub(super) const KEPT_AT_END: &str = "no Release after Shutdown in runs of 8.0.34, 9.0.23, 10.0.15 and \
      11.0.0 on Linux; EEShutDownHelper of .NET 5, src/coreclr/src/vm/ceemain.cpp, \"intentionally\" \

@@ -61,7 +61,7 @@ pub(super) const ANSWERS: Answers = Answers {
         false,
         "src/vm/jitinterface.cpp: CEEInfo::getTailCallCopyArgsThunk",
     ),
-    p_invokes_are_methods: observed(false),
+    p_invokes_are_methods: assumed(false, "as CoreCLR 3.1 on Unix, where it was observed"),
     has_suppressed_transitions: read(false, "src/vm/method.hpp: NDirectMethodDesc"),
     has_software_exception_frames: observed(false),
     hides_exception_handling: observed(false),

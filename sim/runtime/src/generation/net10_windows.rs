@@ -4,8 +4,8 @@
 use super::answers::{
     Answers, CheckFailures, EmptyWalk, ExceptionHelper, FORBIDDEN_CALLS, Family, FrameIdentity,
     HijackArgsLayout, InlinedCallFrameLayout, InvokePath, KEPT_AT_END, Os, Product,
-    ProfilerSuspension, SeedSize, StackCheck, StartPath, TWO_SLOTS, Version, WRITE_XOR_EXECUTE,
-    WalkFault, assumed, documented, observed,
+    ProfilerSuspension, SNAPSHOT_AT_MAIN, SeedSize, StackCheck, StartPath, TWO_SLOTS, Version,
+    WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -21,37 +21,13 @@ pub(super) const ANSWERS: Answers = Answers {
         legacy_exceptions: false,
     },
     unwind_rules: observed(Rules::CoreClr),
-    has_detach: assumed(
-        true,
-        "read at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: \
-         ProfToEEInterfaceImpl::DoStackSnapshot",
-    ),
+    has_detach: assumed(true, SNAPSHOT_AT_MAIN),
     releases_profiler_at_end: assumed(false, KEPT_AT_END),
-    missing_snapshot_flag: assumed(
-        HResult::INCONSISTENT_WITH_FLAGS,
-        "read at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: \
-         ProfToEEInterfaceImpl::DoStackSnapshot",
-    ),
-    passes_over_gc_special: assumed(
-        true,
-        "read at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: \
-         ProfToEEInterfaceImpl::DoStackSnapshot",
-    ),
-    reads_context_first: assumed(
-        false,
-        "read at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: \
-         ProfToEEInterfaceImpl::DoStackSnapshot",
-    ),
-    checks_redirection: assumed(
-        true,
-        "read at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: \
-         ProfToEEInterfaceImpl::DoStackSnapshot",
-    ),
-    refuses_to_wait: assumed(
-        false,
-        "read at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: \
-         ProfToEEInterfaceImpl::DoStackSnapshot",
-    ),
+    missing_snapshot_flag: assumed(HResult::INCONSISTENT_WITH_FLAGS, SNAPSHOT_AT_MAIN),
+    passes_over_gc_special: assumed(true, SNAPSHOT_AT_MAIN),
+    reads_context_first: assumed(false, SNAPSHOT_AT_MAIN),
+    checks_redirection: assumed(true, SNAPSHOT_AT_MAIN),
+    refuses_to_wait: assumed(false, SNAPSHOT_AT_MAIN),
     own_context_flags: observed(0xC010_000B),
     empty_walk: observed(EmptyWalk::FailsWithoutStop),
     stack_check: assumed(

@@ -57,7 +57,7 @@ pub(super) const ANSWERS: Answers = Answers {
         true,
         "docs/design/features/tailcalls-with-helpers.md, since .NET 5",
     ),
-    p_invokes_are_methods: observed(false),
+    p_invokes_are_methods: assumed(false, "as .NET 8 on Unix, where it was observed"),
     has_suppressed_transitions: documented(true, "SuppressGCTransitionAttribute, since .NET 5"),
     has_software_exception_frames: observed(false),
     hides_exception_handling: observed(false),

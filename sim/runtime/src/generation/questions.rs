@@ -159,6 +159,8 @@ questions! {
     replaces_code_on_stack: bool,
 
     /// Returns true if the thread of tiered compilation has the ThreadID of the one before it, which has ended (contract §6).
+    /// Observed on Linux alone, where these threads were told to end at once (`TC_BackgroundWorkerTimeoutMs=0`); that it is
+    /// so after the time that they wait otherwise is assumed.
     reuses_thread_objects: bool,
 
     /// Returns true if the finalizer's thread runs finalizers by `System.GC.RunFinalizers`, which walks report (C-058).

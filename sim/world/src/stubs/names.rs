@@ -112,7 +112,7 @@ shared! {
     CallOnce "Once",
     /// Queues a method for tiered compilation.
     TierUp "TieredCompilationManager::AsyncPromoteToTier1",
-    /// Compiles a method again that executes.
+    /// Compiles a method again that executes. Its Frame is assumed: recorded walks show what is reported, and that is no Frame.
     Patchpoint "JIT_Patchpoint",
     /// Worker of `JIT_Patchpoint`, where its Frame is a transition Frame.
     PatchpointWorker "JIT_PatchpointWorkerWorkerWithPolicy",
@@ -164,7 +164,8 @@ shared! {
     ClassInit "JIT_ClassInitDynamicClass",
     /// Calls a class constructor, where managed code does that.
     CallClassConstructor "System.Runtime.CompilerServices.InitHelpers.CallClassConstructor",
-    /// Notifies the profiler that unmanaged code is called, where a method of the class library does that.
+    /// Notifies the profiler that unmanaged code is called, where a method of the class library does that: for a P/Invoke with
+    /// marshalling (observed), and, as is assumed, for a call by pointer, above whose stub its Frame stands then.
     TellTransition "System.StubHelpers.StubHelpers.ProfilerBeginTransitionCallback",
     /// Notifies the profiler that unmanaged code has returned.
     TellReturn "System.StubHelpers.StubHelpers.ProfilerEndTransitionCallback",

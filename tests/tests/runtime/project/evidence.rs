@@ -150,7 +150,7 @@ it in the nightly run: {COST}.
     page + &chapters + &wanted::table()
 }
 
-/// What `.ci/bugs.py --shown` was measured to cost.
+/// The measured cost of `.ci/bugs.py --shown`.
 const COST: &str = "17 minutes of one processor, or 7 seconds for each bug";
 
 /// Compares a generated file; `CLR_BLESS=1` writes it.
@@ -191,7 +191,7 @@ fn recorded_in(file: &str) -> Vec<Generation> {
     recorded.runtimes.iter().filter_map(|it| it.generation).collect()
 }
 
-/// What shows a clause is a recording of the runtime, and a bug that breaks the clause.
+/// A witness that shows a clause is a recording of the runtime, and a bug that breaks the clause.
 #[test]
 fn what_shows_a_clause_is_there() {
     let bugs = read("tests/bugs.tsv");

@@ -2,10 +2,10 @@
 
 use super::*;
 
-/// What shows clauses.
+/// A recording that would show clauses.
 struct Wanted {
     clauses: &'static [u16],
-    /// The recording that would show them.
+    /// The recording, in words.
     recording: &'static str,
 }
 
@@ -13,7 +13,7 @@ const fn wanted(clauses: &'static [u16], recording: &'static str) -> Wanted {
     Wanted { clauses, recording }
 }
 
-/// What would show the clauses on runtimes that can be recorded.
+/// Recordings that would show the clauses on runtimes that can be recorded.
 const WANTED: &[Wanted] = &[
     wanted(&[1], "calls while RequestProfilerDetach waits, by a thread of the profiler"),
     wanted(&[2, 18, 132], "a run from Initialize on, with suspensions, under the legacy handling"),
@@ -91,7 +91,7 @@ const WANTED: &[Wanted] = &[
     wanted(&[174, 175], "a door trace with a thread of the profiler that forces GCs"),
 ];
 
-/// What shows anything of .NET Framework.
+/// The recording that shows anything of .NET Framework.
 const FRAMEWORK: &str = "a recording on Windows with .NET Framework: no such machine was at hand, and its source is \
                          not public";
 

@@ -33,6 +33,7 @@ const LOOKUP: &str = "sim/runtime/src/profiling/tests/lookup.rs";
 const CALLS: &str = "sim/runtime/src/profiling/tests/calls.rs";
 const THREADS: &str = "sim/runtime/src/profiling/tests/threads.rs";
 const RUNTIME: &str = "sim/runtime/src/profiling/tests/runtime.rs";
+const SEQUENCES: &str = "tests/tests/runtime/sequences.rs";
 const FORCE_GC: &str = "sim/runtime/src/profiling/tests/force_gc.rs";
 const PROLOGUES: &str = "walker/unwind/tests/it/win64/prologues.rs";
 const EPILOGUES: &str = "walker/unwind/tests/it/win64/epilogues.rs";
@@ -107,6 +108,18 @@ pub const TESTED: &[Tested] = &[
         FORCE_GC,
         "a_thread_of_the_profiler_collects_and_becomes_one_of_the_runtime",
     ),
+    tested(
+        &[176, 177, 178, 179, 180, 181, 182, 183, 184, 185, 186, 187, 188, 189, 190],
+        Generations::UNIX,
+        SEQUENCES,
+        "sequences_come_out",
+    ),
+    tested(
+        &[181, 183, 188, 189],
+        Generations::NEW.both(Generations::WINDOWS),
+        SEQUENCES,
+        "sequences_come_out",
+    ),
     tested(&[168], Generations::ALL, RUNTIME, "walks_in_these_callbacks_have_these_results"),
     tested(&[137, 138], Generations::ALL, PROLOGUES, "only_executed_operations_are_undone"),
     tested(&[139, 140], Generations::ALL, EPILOGUES, "an_epilogue_ends_in_a_return_or_a_tail_call"),
@@ -119,6 +132,11 @@ pub const TESTED: &[Tested] = &[
 
 /// All clauses that nothing exercises yet.
 pub const HOLES: &[Hole] = &[
+    Hole {
+        clauses: &[176, 177, 178, 179, 180, 181, 182, 183, 184, 185, 186, 187, 188, 189],
+        generations: Generations::WINDOWS,
+        reason: "No such sequence of callbacks was recorded on this runtime.",
+    },
     Hole {
         clauses: &[68],
         generations: Generations::ALL,

@@ -45,6 +45,7 @@ fn known() -> BTreeSet<(&'static str, &'static str)> {
     .collect()
 }
 
+/// Tests C-176, C-177, C-178, C-179, C-180, C-181, C-182, C-183, C-184, C-185, C-186, C-187, C-188, C-189 and C-190.
 #[test]
 fn sequences_come_out() {
     let (mut pairs, mut wrong) = (0, Vec::new());

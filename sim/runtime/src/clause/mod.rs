@@ -45,6 +45,7 @@ mod forced_gc;
 mod guidelines;
 mod observed;
 mod reported;
+mod reports;
 mod seeds;
 mod sets;
 mod support;
@@ -184,6 +185,8 @@ chapters! {
     Observed = "observed", "Observed", observed;
     /// GCs that a profiler forces.
     ForcedGc = "forced-gc", "Forced GCs", forced_gc;
+    /// Compilations, exceptions, collections and ends, as the runtime reports them.
+    Reports = "reports", "What the runtime reports", reports;
 }
 
 impl Chapter {

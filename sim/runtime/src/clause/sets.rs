@@ -32,6 +32,14 @@ pub(super) const HELPER_FRAMES: Generations = all_with!(|it| it.has_helper_metho
 pub(super) const NEW_TRIGGERING: Generations =
     Generations::NEW.both(all_with!(|it| it.looks_up_only_in_triggering_callbacks()));
 
+/// The generations with tiered compilation.
+pub(super) const TIERS: Generations = all_with!(|it| it.later_tiers() > 0);
+/// The generations that enter a method cooperatively which throws and catches.
+pub(super) const EARLY_THROWERS: Generations =
+    all_with!(|it| it.enters_a_catching_thrower_cooperatively());
+/// The generations whose first pass goes on behind native code.
+pub(super) const SEARCH_ON: Generations = all_with!(|it| it.searches_behind_native_code());
+
 // The generations of recordings.
 pub(super) const W31: Generations = Generations::CORECLR_31.both(WINDOWS);
 pub(super) const U31: Generations = Generations::CORECLR_31.both(UNIX);

@@ -16,11 +16,12 @@ macro_rules! clauses {
 
 /// The clauses that no event of a call has to name: they are about code and its unwind data, the program, other methods, or
 /// time. An event names C-133 of a server GC's thread alone, and not of a callback of the GC.
-const BEYOND_CALLS: [u16; 66] = [
+const BEYOND_CALLS: [u16; 81] = [
     23, 30, 41, 46, 47, 49, 54, 62, 63, 64, 68, 88, 89, 101, 108, 114, 115, 116, 117, 118, 119,
     120, 121, 122, 123, 124, 125, 126, 127, 129, 131, 133, 135, 136, 137, 138, 139, 140, 141, 142,
     143, 144, 146, 147, 148, 149, 150, 151, 152, 153, 155, 156, 157, 159, 164, 165, 166, 167, 168,
-    169, 170, 171, 172, 173, 174, 175,
+    169, 170, 171, 172, 173, 174, 175, 176, 177, 178, 179, 180, 181, 182, 183, 184, 185, 186, 187,
+    188, 189, 190,
 ];
 
 impl Clause {

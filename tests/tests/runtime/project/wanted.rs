@@ -88,6 +88,10 @@ const WANTED: &[Wanted] = &[
     wanted(&[162], "seeds at the end of a page, on a machine with AVX-512"),
     wanted(&[165], "a handler left by a second exception"),
     wanted(&[168], "calls for other threads in the callbacks of a suspension"),
+    wanted(
+        &[176, 177, 178, 179, 180, 181, 182, 183, 184, 185, 186, 187, 188, 189, 190],
+        "sequences of callbacks, of the programs in `fixtures/sequences`",
+    ),
     wanted(&[174, 175], "a door trace with a thread of the profiler that forces GCs"),
 ];
 

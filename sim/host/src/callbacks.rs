@@ -172,6 +172,12 @@ impl Target {
                     inner.compiling.borrow_mut().remove(&function);
                     call(&mut || to.JITCompilationFinished(function, HResult::OK, 1));
                 }
+                (Kind::JITInlining, ..) => {
+                    // The code of the program is as the scenario says: a refusal has no effect.
+                    let mut inlines: Bool = 1;
+                    let caller = raised.arguments.caller;
+                    call(&mut || to.JITInlining(caller, function, &raw mut inlines));
+                }
                 (Kind::JITCachedFunctionSearchStarted, ..) => {
                     let mut uses: Bool = 1;
                     call(&mut || to.JITCachedFunctionSearchStarted(function, &raw mut uses));

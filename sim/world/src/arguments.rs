@@ -33,6 +33,8 @@ pub struct CallbackArguments {
     /// The method that the callback is about, or a method of the class, module or assembly that it is about;
     /// 0 if the program names none.
     pub function: FunctionId,
+    /// The method that it is inlined into, in `JITInlining`.
+    pub caller: FunctionId,
     /// `ModuleID` of that method's module, or of the module that the callback is about; 0 if the program names none.
     pub module: u64,
     /// The object that the callback is about.
@@ -118,6 +120,7 @@ impl World<'_> {
         let module = executed.about.map_or(0, |about| about.module);
         CallbackArguments {
             function,
+            caller: executed.about.map_or(FunctionId(0), |about| about.caller),
             module: if module == 0 { self.module_of(function) } else { module },
             object: match kind {
                 Kind::ObjectAllocated | Kind::EventPipeEventDelivered => executed.object,

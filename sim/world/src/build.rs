@@ -185,6 +185,7 @@ impl Build {
             trap: false,
             process_end: None,
             reported: Vec::new(),
+            inlines: BTreeMap::new(),
         })
     }
 

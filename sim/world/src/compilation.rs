@@ -6,14 +6,15 @@
 
 use super::World;
 use super::arrangement::Awaited;
-use super::step::Step;
+use super::start::ASSEMBLY_LOAD;
+use super::step::{About, Step};
 use crate::stubs::{Identity, method_id, method_of};
 use clr_codegen::{CodeKind, FunctionIndex, Service};
 use clr_runtime::profiling::CallbackKind as Kind;
 use clr_runtime::{Lock, MethodKind};
 use clr_unwind::Gpr;
 use clr_walker::profiling::FunctionId;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The compilations that the runtime has made, and those that wait. Methods and classes are named by their ids.
 #[derive(Clone, Debug, Default, Hash)]
@@ -24,6 +25,8 @@ pub(super) struct Compilations {
     compiled: BTreeSet<u64>,
     /// Classes that were loaded.
     loaded: BTreeSet<u64>,
+    /// Modules that the JIT has loaded.
+    modules: BTreeSet<u64>,
     /// Methods of which a profiler has requested a ReJIT that was not made yet.
     requested: BTreeSet<u64>,
     /// Methods that the threads of tiered compilation have to compile.
@@ -38,6 +41,23 @@ impl World<'_> {
         let Some(placed) = self.expanded.placed.get(function.index()) else { return };
         self.made.compilations.changes += 1;
         self.made.compilations.requested.insert(method_id(*placed));
+    }
+
+    /// Notes that the class of a method of the source is loaded, as that of the entry point is before the program begins.
+    pub fn has_loaded_class_of(&mut self, function: FunctionIndex) {
+        if let Some(placed) = self.expanded.placed.get(function.index()) {
+            self.notes_class(method_id(*placed));
+        }
+    }
+
+    /// Lets the JIT inline methods of the source into others, as it compiles them.
+    pub fn inline(&mut self, inlines: &BTreeMap<FunctionIndex, Vec<FunctionIndex>>) {
+        let placed = &self.expanded.placed;
+        let id = |function: &FunctionIndex| placed.get(function.index()).copied().map(method_id);
+        let all = inlines.iter().filter_map(|(caller, callees)| {
+            Some((id(caller)?, callees.iter().filter_map(id).collect()))
+        });
+        self.inlines = all.collect();
     }
 
     /// Returns the method that the current thread names in r10.
@@ -127,20 +147,47 @@ impl World<'_> {
     }
 
     /// Returns the steps of a compilation, which finishes when the code manager knows the code.
-    fn compilation(&self, method: u64) -> Vec<Step> {
-        vec![
-            Step::Callback(started(self.has_metadata(method_of(method)))),
+    fn compilation(&mut self, method: u64) -> Vec<Step> {
+        let mut steps = vec![Step::Callback(started(self.has_metadata(method_of(method))))];
+        let inlined = self.inlines.get(&method).cloned().unwrap_or_default();
+        steps.extend(inlined.into_iter().flat_map(|callee| self.inlining(method, callee)));
+        steps.extend([
             Step::Acquire(Lock::LoaderHeap),
             Step::Release(Lock::LoaderHeap),
             Step::Return(1),
-        ]
+        ]);
+        steps
+    }
+
+    /// Returns the steps by which the JIT inlines a method into another one: it loads the assembly and the class that are not
+    /// loaded yet, then the profiler is asked. Recorded on 3.1.23, 8.0.34, 9.0.23, 10.0.15 and 11.0.0.
+    fn inlining(&mut self, caller: u64, callee: u64) -> Vec<Step> {
+        let (caller, function) = (FunctionId(caller), FunctionId(callee));
+        let module = self.module_of(function);
+        let about = |kind| Step::CallbackAbout(kind, About { function, ..About::default() });
+        let is_elsewhere = module != self.module_of(caller);
+        let mut steps = Vec::new();
+        if is_elsewhere && self.made.compilations.modules.insert(module) {
+            steps.extend(ASSEMBLY_LOAD.map(about));
+        }
+        if self.notes_class(callee) {
+            steps.extend([Kind::ClassLoadStarted, Kind::ClassLoadFinished].map(about));
+        }
+        let inlining = About { function, caller, ..About::default() };
+        steps.push(Step::CallbackAbout(Kind::JITInlining, inlining));
+        steps
+    }
+
+    /// Notes that the class of a method is loaded. Returns true if it was not.
+    fn notes_class(&mut self, method: u64) -> bool {
+        let class = self.class_of(method);
+        class.is_none_or(|class| self.made.compilations.loaded.insert(class))
     }
 
     /// Loads the class of a method, unless it was loaded before: its data is allocated from a loader heap in any mode
     /// (G14).
     fn class_load(&mut self, method: u64) -> Vec<Step> {
-        let class = self.class_of(method);
-        if class.is_some_and(|class| !self.made.compilations.loaded.insert(class)) {
+        if !self.notes_class(method) {
             return Vec::new();
         }
         vec![

@@ -89,6 +89,7 @@ use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind;
 use clr_runtime::{OsThreadId, Process, Runtime, Thread};
 use clr_walker::profiling::ThreadId;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use thiserror::Error;
 use thread::Executed;
@@ -176,6 +177,8 @@ pub struct World<'b> {
     process_end: Option<ProcessEnd>,
     /// Functions whose entries are reported, by entry (VA).
     reported: Vec<(u64, FunctionIndex)>,
+    /// The methods that the JIT inlines into others, by their ids.
+    inlines: BTreeMap<u64, Vec<u64>>,
 }
 
 impl<'b> World<'b> {

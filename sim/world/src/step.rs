@@ -86,6 +86,8 @@ pub(super) enum Step {
 pub(super) struct About {
     /// The method, if it is about one.
     pub function: FunctionId,
+    /// The method that it is inlined into.
+    pub caller: FunctionId,
     /// `ModuleID` of the module, if it is about one alone.
     pub module: u64,
     /// Control returns, in a transition.

@@ -2,6 +2,7 @@
 
 use super::scenario::{Scenario, ScenarioThread, StopAt};
 use clr_codegen::{CodeKind, FunctionIndex, LinkedProgram, Program};
+use clr_runtime::MethodKind;
 use clr_runtime::generation::{Generation, Generations};
 use clr_world::stubs::Expanded;
 use clr_world::{Build, BuildError, ProcessEnd, ThreadStart, World};
@@ -35,6 +36,16 @@ impl Scenario {
         Cow::Owned(program.with_inlined(&lacking))
     }
 
+    /// Tells a world of what the text says besides the program.
+    pub(crate) fn prepare(&self, world: &mut World<'_>) {
+        world.inline(&self.inlines);
+        for (function, kind) in &self.methods {
+            if *kind == MethodKind::EntryPoint {
+                world.has_loaded_class_of(*function);
+            }
+        }
+    }
+
     /// Creates a world of the text's threads, each before its first instruction.
     ///
     /// # Errors
@@ -42,6 +53,7 @@ impl Scenario {
     pub fn world<'b>(&self, build: &'b Build) -> Result<World<'b>, BuildError> {
         let mut world = build.world(&self.starts())?;
         world.report_entries(self.exports.keys().copied());
+        self.prepare(&mut world);
         if let Some(thread) = self.exits_with() {
             world.end_by(ProcessEnd::Exit(thread));
         }

@@ -31,6 +31,8 @@ pub struct Scenario {
     pub only_on: BTreeMap<FunctionIndex, Generations>,
     /// Those of these functions that elsewhere are left out with their calls.
     pub optional: BTreeSet<FunctionIndex>,
+    /// The methods that the JIT inlines into a method when it compiles it.
+    pub inlines: BTreeMap<FunctionIndex, Vec<FunctionIndex>>,
     /// Functions of unmanaged code that stand for exports of a profiler's library.
     pub exports: BTreeMap<FunctionIndex, Export>,
     /// Hooks that the methods call.

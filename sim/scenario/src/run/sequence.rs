@@ -85,6 +85,7 @@ impl Scenario {
         let build = build.with_modules(&self.modules);
         let mut world = build.world(&self.starts())?;
         world.end_by(self.process_end());
+        self.prepare(&mut world);
         world.shared().change_process(|process| {
             process.event_mask = EventMask(recorded.event_mask());
         });
@@ -408,6 +409,9 @@ fn words(world: &World<'_>, kind: Kind, arguments: &CallbackArguments, number: u
         }
         Kind::JITCompilationFinished | Kind::ReJITCompilationFinished => {
             format!("{} S_OK safe", function())
+        }
+        Kind::JITInlining => {
+            format!("{} {}", function_name(world, arguments.caller), function())
         }
         Kind::DynamicMethodJITCompilationStarted => format!("dynamic:{} safe", function()),
         Kind::DynamicMethodJITCompilationFinished => format!("dynamic:{} S_OK safe", function()),

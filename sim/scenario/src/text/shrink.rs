@@ -176,6 +176,13 @@ impl Scenario {
         self.methods = methods.filter_map(|(id, kind)| Some((number(*id)?, *kind))).collect();
         let only_on = self.only_on.iter();
         self.only_on = only_on.filter_map(|(id, on)| Some((number(*id)?, *on))).collect();
+        let inlines = core::mem::take(&mut self.inlines).into_iter();
+        self.inlines = inlines
+            .filter_map(|(id, callees)| {
+                let callees = callees.into_iter().filter_map(number).collect::<Vec<_>>();
+                (!callees.is_empty()).then_some((number(id)?, callees))
+            })
+            .collect();
         self.optional = self.optional.iter().filter_map(|id| number(*id)).collect();
         let exports = core::mem::take(&mut self.exports).into_iter();
         self.exports = exports.filter_map(|(id, export)| Some((number(id)?, export))).collect();

@@ -2,6 +2,7 @@
 
 use super::*;
 use clr_codegen::RuntimeCallKind as Call;
+use clr_runtime::metadata::{MethodNames, ModuleNames, TypeNames};
 use clr_runtime::profiling::CallbackKind as Kind;
 
 fn jit(name: &str, body: Vec<Statement>) -> Function {
@@ -112,4 +113,54 @@ fn the_class_of_an_unloaded_method_is_loaded_anew() {
     let functions = vec![jit("App.Main", body), jit("App.Plugin", Vec::new())];
     let found = compilations(functions, &[MAIN], Generation::Net9Unix, None);
     assert_eq!(found, [&FIRST[..2], &FIRST[..2]].concat());
+}
+
+#[test]
+fn what_is_inlined_is_loaded_first_and_once() {
+    let call = |method| runtime(Call::FirstCall, Some(method));
+    let functions = vec![
+        jit("App.Main", vec![call(1), call(2)]),
+        jit("App.Work", Vec::new()),
+        jit("App.Other", Vec::new()),
+        jit("Plug.Number", Vec::new()),
+    ];
+    let program = Program { functions, ..Program::default() };
+    let build = Build::new(&program, &BTreeMap::new(), Generation::Net9Unix).unwrap();
+    let plug = [("App.dll", "App", "Main"), ("Plug.dll", "Plug", "Number")];
+    let build = build.with_modules(&plug.map(|(path, name, method)| ModuleNames {
+        path: path.to_owned(),
+        types: vec![TypeNames {
+            name: name.to_owned(),
+            methods: vec![MethodNames { name: method.to_owned(), ..MethodNames::default() }],
+            ..TypeNames::default()
+        }],
+        ..ModuleNames::default()
+    }));
+    let mut world = build.world(&[MAIN]).unwrap();
+    let [first, second, callee] = [1, 2, 3].map(FunctionIndex);
+    world.inline(&BTreeMap::from([(first, vec![callee]), (second, vec![callee])]));
+    world.has_loaded_class_of(FunctionIndex(0));
+    let mut found = Vec::new();
+    while !world.threads[0].ended {
+        if let StepEvent::Callback(kind) = world.step(0).unwrap() {
+            found.push(kind);
+        }
+    }
+    let is_about = |kind: &Kind| {
+        ["JIT", "ClassLoad", "ModuleLoad", "AssemblyLoad"]
+            .iter()
+            .any(|word| kind.name().starts_with(word))
+    };
+    found.retain(is_about);
+    let started = [Kind::JITCompilationStarted];
+    let over = [Kind::JITInlining, Kind::JITCompilationFinished];
+    let load = [
+        Kind::AssemblyLoadStarted,
+        Kind::ModuleLoadStarted,
+        Kind::ModuleLoadFinished,
+        Kind::AssemblyLoadFinished,
+        Kind::ClassLoadStarted,
+        Kind::ClassLoadFinished,
+    ];
+    assert_eq!(found, [&started[..], &load, &over, &started, &over].concat());
 }

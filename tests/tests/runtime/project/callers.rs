@@ -39,7 +39,7 @@ fn table() -> Vec<[String; 3]> {
 /// Returns the callers of a method in the table.
 fn callers_of(method: &str) -> String {
     let row = table().into_iter().find(|[name, ..]| name == method);
-    row.map(|[_, callers, _]| callers).unwrap_or_else(|| panic!("{method} is not in {TABLE}"))
+    row.map_or_else(|| panic!("{method} is not in {TABLE}"), |[_, callers, _]| callers)
 }
 
 fn fits(method: &str, accepts: &str) -> bool {

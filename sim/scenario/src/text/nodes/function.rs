@@ -24,6 +24,7 @@ struct Described {
     method: MethodKind,
     on: Generations,
     optional: bool,
+    inlines: Vec<FunctionIndex>,
     export: Option<Export>,
 }
 
@@ -34,6 +35,7 @@ pub(super) fn functions(text: &mut Scenario, c: &mut Codec<'_>) {
             function,
             method: text.methods.remove(&FunctionIndex(index)).unwrap_or_default(),
             optional: text.optional.remove(&FunctionIndex(index)),
+            inlines: text.inlines.remove(&FunctionIndex(index)).unwrap_or_default(),
             on: text.only_on.remove(&FunctionIndex(index)).unwrap_or(Generations::ALL),
             export: text.exports.remove(&FunctionIndex(index)),
         })
@@ -46,22 +48,26 @@ pub(super) fn functions(text: &mut Scenario, c: &mut Codec<'_>) {
         end: Some(Exit::Return(ReturnForm::Ret)),
     };
     let (method, on) = (MethodKind::default(), Generations::ALL);
-    let blank = Described { function, method, on, optional: false, export: None };
+    let (optional, inlines) = (false, Vec::new());
+    let blank = Described { function, method, on, optional, inlines, export: None };
     c.each("function", &mut all, &blank, described);
-    for (Described { function, method, on, optional, export }, index) in all.into_iter().zip(0..) {
+    for (Described { function, method, on, optional, inlines, export }, index) in
+        all.into_iter().zip(0..)
+    {
         let index = FunctionIndex(index);
         // The default that is written out is the same as none.
         let method = Some(method).filter(|method| *method != MethodKind::default());
         text.methods.extend(method.map(|method| (index, method)));
         text.only_on.extend((on != Generations::ALL).then_some((index, on)));
         text.optional.extend(optional.then_some(index));
+        text.inlines.extend((!inlines.is_empty()).then_some((index, inlines)));
         text.exports.extend(export.map(|export| (index, export)));
         text.program.functions.push(function);
     }
 }
 
 fn described(described: &mut Described, c: &mut Codec<'_>) {
-    let Described { function, method, on, optional, export } = described;
+    let Described { function, method, on, optional, inlines, export } = described;
     c.arg(&mut function.name);
     c.with("kind", &mut function.kind);
     c.with("method", method);
@@ -73,6 +79,7 @@ fn described(described: &mut Described, c: &mut Codec<'_>) {
         c.maybe("export", export, &Export::default(), |export, c| {
             c.named_args(&mut export.name, Export::MOST_ARGUMENTS, &mut export.arguments);
         });
+        c.each("inlines", inlines, &FunctionIndex(0), |callee, c| c.arg(callee));
         let has_body = !function.body.is_empty();
         c.once("body", has_body, |c| body::statements(&mut function.body, c));
         c.one_of(&ENDS);

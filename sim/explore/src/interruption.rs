@@ -2,17 +2,8 @@
 
 use super::footprint::Footprint;
 use super::history::TurnEvent;
-use super::state::Waiting;
+use super::state::{Interruption, Waiting};
 use super::thread::CurrentThread;
-
-/// The handlers that end a call's waits (signal(7) of the Linux manual pages).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interruption {
-    /// Those that were set without `SA_RESTART`.
-    UnlessRestarted,
-    /// All handlers.
-    Always,
-}
 
 impl CurrentThread<'_, '_> {
     /// Executes a call of the system whose waits a handler ends: they end as if their limit had passed, and

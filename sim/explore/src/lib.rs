@@ -104,7 +104,6 @@ pub use headline::{list, visible};
 pub use history::{History, ThreadKind, ThreadStatus, ThreadSummary, Turn, TurnEvent};
 pub use ids::{LockName, ThreadIndex};
 pub use info::Info;
-pub use interruption::Interruption;
 pub use lock::{ConditionVariable, EventObject, LockKind, ProfilerLock};
 pub use locking::Guard;
 pub use patience::LimitBound;
@@ -118,6 +117,7 @@ pub use search::{
     Choice, Coverage, FallibleCall, Injector, Observer, ProcessState, Progress, Search, Step,
 };
 pub use setup::Setup;
+pub use state::Interruption;
 pub use strategies::{Exhaustive, Faults, Guided, Interleavings, Pct, Random, Strategy};
 pub use target::ExaminedThread;
 pub use thread::CurrentThread;

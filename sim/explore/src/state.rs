@@ -7,7 +7,6 @@ use super::condition::ConditionState;
 use super::footprint::Footprint;
 use super::history::{History, ThreadKind, ThreadSummary, TurnEvent};
 use super::ids::ThreadIndex;
-use super::interruption::Interruption;
 use super::lock::LockState;
 use super::patience::Patience;
 use super::verdict::{ProfilerRule, Verdict};
@@ -35,6 +34,15 @@ pub(super) enum Waiting {
     Join(ThreadIndex),
     /// Time passes.
     Time,
+}
+
+/// The handlers that end a call's waits (signal(7) of the Linux manual pages).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interruption {
+    /// Those that were set without `SA_RESTART`.
+    UnlessRestarted,
+    /// All handlers.
+    Always,
 }
 
 /// Code of the profiler that a thread executes: its own code, a callback, a hook or a signal

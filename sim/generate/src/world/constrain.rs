@@ -184,13 +184,9 @@ impl Sides<'_> {
         constrain_statement
     }
 
-    /// Repairs a call through the runtime. Returns false if it must be removed. A funclet must not
-    /// link a Frame: the Frame could not describe the registers that the funclet saved.
-    fn keeps_runtime_call(&self, call: &mut RuntimeCall, place: Place) -> bool {
-        use RuntimeCallKind::{PInvoke, PInvokeByHelper, PInvokeStub, PInvokeSuppressed, Rethrow};
-        if place.in_funclet && matches!(call.kind, PInvoke | PInvokeByHelper) {
-            call.kind = PInvokeStub;
-        }
+    /// Returns false if a call through the runtime must be removed.
+    fn keeps_runtime_call(&self, call: &RuntimeCall, place: Place) -> bool {
+        use RuntimeCallKind::{PInvokeSuppressed, Rethrow};
         let is_plain = |id: FunctionIndex| self.plain.get(id.index()) == Some(&true);
         match call.kind {
             // A function called in cooperative mode must not call back into managed code.

@@ -3,7 +3,7 @@
 use super::frames::call;
 use super::{Caller, Plan, Shared, Stub};
 use crate::ExceptionClass;
-use clr_codegen::{RuntimeCall, RuntimeCallKind, Statement};
+use clr_codegen::{EhClause, Program, RuntimeCall, RuntimeCallKind, Statement};
 
 /// Returns true if a method with such a statement has the InlinedCallFrame of the call.
 pub(super) const fn is_inline(kind: RuntimeCallKind, is_library: bool) -> bool {
@@ -15,6 +15,36 @@ pub(super) const fn is_inline(kind: RuntimeCallKind, is_library: bool) -> bool {
         | RuntimeCallKind::UnloadDynamicMethod
         | RuntimeCallKind::ReflectionCall => is_library,
         _ => false,
+    }
+}
+
+/// Returns the program as the JIT compiles it: it inlines no P/Invoke in a handler or a filter
+/// (`impCanPInvokeInlineCallSite` of src/jit/importer.cpp of CoreCLR 3.1). A Frame that a funclet links could not describe the registers that the
+/// funclet has saved.
+pub(super) fn without_inlined_in_funclets(source: &Program) -> Program {
+    let mut program = source.clone();
+    for function in &mut program.functions {
+        function.body.iter_mut().for_each(|statement| keep_out_of_line(statement, false));
+    }
+    program
+}
+
+fn keep_out_of_line(statement: &mut Statement, in_funclet: bool) {
+    if let Statement::Runtime(call) = statement
+        && in_funclet
+        && matches!(call.kind, RuntimeCallKind::PInvoke | RuntimeCallKind::PInvokeByHelper)
+    {
+        call.kind = RuntimeCallKind::PInvokeStub;
+    }
+    let all = |body: &mut Vec<Statement>, in_funclet| {
+        body.iter_mut().for_each(|inner| keep_out_of_line(inner, in_funclet));
+    };
+    if let Statement::Guarded(body, clauses) = statement {
+        all(body, in_funclet);
+        clauses.iter_mut().flat_map(EhClause::bodies_mut).for_each(|body| all(body, true));
+    } else {
+        let in_funclet = in_funclet || matches!(statement, Statement::Funclet(_));
+        statement.bodies_mut().for_each(|body| all(body, in_funclet));
     }
 }
 

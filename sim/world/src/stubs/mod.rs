@@ -114,6 +114,7 @@ pub fn expand(
     generation: Generation,
     hooks: Hooks,
 ) -> Expanded {
+    let source = &calls::without_inlined_in_funclets(source);
     let mut wanted = BTreeSet::new();
     for function in &source.functions {
         wants(&function.body, generation, &mut wanted);

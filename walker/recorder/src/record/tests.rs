@@ -152,6 +152,8 @@ fn a_secret_between_and_in_saved_words_is_not_shown() {
     let walk = &lines[3];
     let decoded =
         |part: &serde_json::Value| BASE64.decode(part.as_str().unwrap().as_bytes()).unwrap();
+    let limit = if cfg!(target_env = "musl") { 0 } else { STACK };
+    assert_eq!(walk["stack"]["limit"], format!("{limit:#x}"));
     let parts = walk["stack"]["parts"].as_array().unwrap();
     let places: Vec<_> = parts.iter().map(|part| part[0].as_str().unwrap()).collect();
     // The Frame's four fields; then of each method the saved register and the return address.

@@ -238,10 +238,12 @@ impl References<'_> {
         let part = |(address, bytes): &(u64, Vec<u8>)| json!([hex(*address), BASE64.encode(bytes)]);
         let low = walk.words.keys().copied().find(|at| walk.stack.contain(*at));
         let low = low.unwrap_or(walk.stack.base);
+        // A CLR for musl is compiled without the check of the limit (C-109).
+        let limit = if cfg!(target_env = "musl") { 0 } else { walk.stack.limit };
         json!({
             "low": hex(low),
             "base": hex(walk.stack.base),
-            "limit": hex(walk.stack.limit),
+            "limit": hex(limit),
             "parts": parts.iter().map(part).collect::<Json>(),
         })
     }

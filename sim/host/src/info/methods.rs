@@ -8,7 +8,9 @@ use clr_com::{
     Handle, ICorProfilerInfo2Methods, ICorProfilerInfo4Methods, ICorProfilerInfo8Methods, ModuleId,
     ObjectId, ProcessId, StackSnapshotCallback, Token,
 };
-use clr_walker::profiling::{CodeRange, FunctionId, HResult, ProfilerInfo as _, ReJitId, ThreadId};
+use clr_walker::profiling::{
+    Accepts, CodeRange, FunctionId, HResult, ProfilerInfo as _, ReJitId, ThreadId,
+};
 use std::ffi::c_void;
 
 /// Largest number of type parameters: their numbers have 16 bits (ECMA-335, II.22.20).
@@ -127,6 +129,8 @@ impl Call<'_> {
 
     ICorProfilerInfo2Methods!(get_class = GetClassFromTokenAndTypeArgs(self, module, token, len,
         type_args, class) {
+        // A CLR looks at its caller before the arguments.
+        self.caller().begin(Accepts::TriggeringCallbacks)?;
         if len > 0 && type_args.is_null() {
             return self.null("typeArgs");
         }

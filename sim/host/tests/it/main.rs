@@ -2,6 +2,7 @@
 #![cfg(target_pointer_width = "64")]
 
 mod callbacks;
+mod callers;
 mod com;
 mod events;
 mod external;

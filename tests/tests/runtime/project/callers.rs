@@ -1,5 +1,5 @@
-//! The table of who may call which method of ICorProfilerInfo, `sim/runtime/src/profiling/callers.tsv`: the simulated methods
-//! follow it, and the contract lists it.
+//! The table of who may call which method of ICorProfilerInfo, `sim/runtime/src/profiling/callers.tsv`: it is whole, the methods of
+//! `ProfilerInfo` follow it, and the contract lists it. `sim/host/tests/it/callers.rs` calls all methods that guests have.
 
 use super::*;
 use clr_walker::profiling::{Accepts, InfoMethod};
@@ -7,8 +7,6 @@ use clr_walker::profiling::{Accepts, InfoMethod};
 const TABLE: &str = "sim/runtime/src/profiling/callers.tsv";
 /// The vtables.
 const METHODS: &str = "walker/com/src/info.rs";
-/// The methods that are simulated for guests alone.
-const HOST: &str = "sim/host/src/info";
 /// The page that lists the table.
 const PAGE: &str = "sim/src/book/contract/methods.md";
 
@@ -71,21 +69,6 @@ fn simulated_methods_accept_the_callers_of_the_table() {
         let accepts = format!("{:?}", method.accepts());
         assert!(fits(method.name(), &accepts), "{method:?}: {accepts}");
     }
-    let mut checked = 0;
-    for (file, text) in files(HOST, &[".rs"]) {
-        // The answer of a method begins with `(name = Method(self`, and checks its caller itself.
-        for answer in text.split("Methods!(").skip(1) {
-            let method = answer.split_once(" = ").and_then(|(_, rest)| rest.split_once("(self"));
-            let Some((method, rest)) = method else { continue };
-            let body = rest.split("\n    });").next().unwrap();
-            for begin in body.split("begin(Accepts::").skip(1) {
-                let accepts = begin.split(')').next().unwrap();
-                assert!(fits(method, accepts), "{file}: {method}: {accepts}");
-                checked += 1;
-            }
-        }
-    }
-    assert!(checked > 8, "{checked}");
 }
 
 #[test]

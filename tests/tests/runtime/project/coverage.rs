@@ -26,8 +26,8 @@ pub(crate) fn traced(file: &str) -> Generation {
 fn traces() -> impl Iterator<Item = (String, String)> {
     names(DOORS, &[".txt", ".txt.gz"]).into_iter().map(|name| {
         let bytes = std::fs::read(path(&name)).unwrap();
-        let is_compressed = path(&name).extension().is_some_and(|it| it == "gz");
-        let bytes = if is_compressed { decompress(&bytes, TRACE).unwrap() } else { bytes };
+        let is_plain = std::str::from_utf8(&bytes).is_ok();
+        let bytes = if is_plain { bytes } else { decompress(&bytes, TRACE).unwrap() };
         (name, String::from_utf8(bytes).unwrap())
     })
 }

@@ -98,6 +98,11 @@ pub(super) const NEAREST_START: &str = "src/coreclr/src/vm/codeman.cpp: EEJitMan
 pub(super) const MARKS_FIRST: &str = "src/coreclr/src/vm/proftoeeinterfaceimpl.cpp: \
      ProfToEEInterfaceImpl::SuspendRuntime of .NET 5, and the code of libcoreclr.so 8.0.34";
 
+/// Source of the answers that SuspendRuntime marks last, where no recording shows it: one of another version, compared with
+/// the code of coreclr.dll 9.0.22, 10.0.15 and 11.0.0.
+pub(super) const MARKS_LAST: &str = "src/coreclr/vm/proftoeeinterfaceimpl.cpp: \
+     ProfToEEInterfaceImpl::SuspendRuntime at tommcdon/runtime@04035ed1effe, and the runtime's own code";
+
 /// Source of answers about callers and arguments that GetCodeInfo2, GetThreadInfo and GetHandleFromThread refuse.
 pub(super) const FORBIDDEN_CALLS: &str = "src/coreclr/src/vm/proftoeeinterfaceimpl.cpp: GetCodeInfo2, \
      GetThreadInfo and GetHandleFromThread of .NET 5, and the runtime's own code";

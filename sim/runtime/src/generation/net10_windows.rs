@@ -3,7 +3,7 @@
 
 use super::answers::{
     Answers, CheckFailures, EmptyWalk, ExceptionHelper, FORBIDDEN_CALLS, Family, FrameIdentity,
-    HijackArgsLayout, InlinedCallFrameLayout, InvokePath, KEPT_AT_END, Os, Product,
+    HijackArgsLayout, InlinedCallFrameLayout, InvokePath, KEPT_AT_END, MARKS_LAST, Os, Product,
     ProfilerSuspension, SNAPSHOT_AT_MAIN, SeedSize, StackCheck, StartPath, TWO_SLOTS, Version,
     WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
 };
@@ -116,10 +116,7 @@ pub(super) const ANSWERS: Answers = Answers {
     redirected_context_flags_lost: observed(0x40),
     faulting_context_flags_lost: assumed(0x0, "as .NET 8, where it was observed"),
     faulting_context_flags: observed(0x810_001F),
-    profiler_suspension: assumed(
-        ProfilerSuspension::MarkedAfter,
-        "as .NET 8 on Windows and .NET 10 on Unix, where it was observed",
-    ),
+    profiler_suspension: documented(ProfilerSuspension::MarkedAfter, MARKS_LAST),
     suspends_before_finished: assumed(true, "as .NET 9 on Unix, where it was observed"),
     forgets_who_locked_threads: assumed(
         false,

@@ -3,9 +3,9 @@
 
 use super::answers::{
     Answers, CheckFailures, EmptyWalk, ExceptionHelper, FORBIDDEN_CALLS, Family, FrameIdentity,
-    HijackArgsLayout, InlinedCallFrameLayout, InvokePath, KEPT_AT_END, NEAREST_START, Os, Product,
-    ProfilerSuspension, SeedSize, StackCheck, StartPath, Version, WRITE_XOR_EXECUTE, WalkFault,
-    assumed, documented, observed,
+    HijackArgsLayout, InlinedCallFrameLayout, InvokePath, KEPT_AT_END, MARKS_LAST, NEAREST_START,
+    Os, Product, ProfilerSuspension, SeedSize, StackCheck, StartPath, Version, WRITE_XOR_EXECUTE,
+    WalkFault, assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -93,7 +93,7 @@ pub(super) const ANSWERS: Answers = Answers {
     redirected_context_flags_lost: observed(0x0),
     faulting_context_flags_lost: assumed(0x0, NEIGHBORS),
     faulting_context_flags: observed(0x810_0017),
-    profiler_suspension: assumed(ProfilerSuspension::MarkedAfter, NEIGHBORS),
+    profiler_suspension: documented(ProfilerSuspension::MarkedAfter, MARKS_LAST),
     suspends_before_finished: assumed(true, AS_UNIX),
     forgets_who_locked_threads: assumed(true, AS_UNIX),
     locks_threads_twice: assumed(true, AS_UNIX),

@@ -11,7 +11,7 @@ use super::thread::CurrentThread;
 
 impl Kernel<'_> {
     /// Changes one of the profiler's condition variables.
-    pub(super) fn change_condition<T: Default>(
+    fn change_condition<T: Default>(
         &self,
         condition: u32,
         change: impl FnOnce(&mut ConditionState) -> T,

@@ -7,7 +7,7 @@ use super::history::TurnEvent;
 use super::ids::{LockName, ThreadIndex};
 use super::kernel::Kernel;
 use super::recorded_calls::PutAside;
-use super::state::{State, Waiting};
+use super::state::{Interruption, State, Waiting};
 use super::verdict::{ProfilerRule, Verdict};
 use clr_coroutine::Yielder;
 use clr_runtime::Outcome;
@@ -307,6 +307,34 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         let mut state = self.kernel.state.borrow_mut();
         state.now = state.now.max(until);
         0
+    }
+
+    /// Executes a call of the system whose waits a handler ends: they end as if their limit had passed, and
+    /// [`is_interrupted`](Self::is_interrupted) says so until the call returns.
+    pub fn interruptible<T>(&self, by: Interruption, call: impl FnOnce() -> T) -> T {
+        self.kernel.set_interruption(self.me, Some(by));
+        let done = call();
+        self.kernel.set_interruption(self.me, None);
+        done
+    }
+
+    /// Returns true if a handler has ended a wait of the current [`interruptible`](Self::interruptible) call.
+    #[must_use]
+    pub fn is_interrupted(&self) -> bool {
+        self.kernel.is_interrupted(self.me)
+    }
+
+    /// Ends the wait that this code, a handler, has interrupted, if it is one that such a handler ends. `restarts`: the handler
+    /// was set with `SA_RESTART`.
+    pub fn ends_interrupted_wait(&self, restarts: bool) {
+        self.kernel.end_interrupted_wait(self.me, restarts);
+    }
+
+    /// Records that a wait has ended before what it waited for.
+    pub(super) fn record_end_of_wait(&self) {
+        self.kernel.touch_time();
+        let interrupted = self.is_interrupted();
+        self.record(if interrupted { TurnEvent::Interrupted } else { TurnEvent::TimedOut });
     }
 
     /// Waits for the end of another thread.

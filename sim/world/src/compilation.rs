@@ -161,8 +161,8 @@ impl World<'_> {
 
     /// Returns the steps by which the JIT inlines a method into another one: it loads the assembly and the class that are not
     /// loaded yet, then the profiler is asked. Recorded on 3.1.23, 8.0.34, 9.0.23, 10.0.15 and 11.0.0.
-    fn inlining(&mut self, caller: u64, callee: u64) -> Vec<Step> {
-        let (caller, function) = (FunctionId(caller), FunctionId(callee));
+    fn inlining(&mut self, into: u64, inlined: u64) -> Vec<Step> {
+        let (caller, function) = (FunctionId(into), FunctionId(inlined));
         let module = self.module_of(function);
         let about = |kind| Step::CallbackAbout(kind, About { function, ..About::default() });
         let is_elsewhere = module != self.module_of(caller);
@@ -170,7 +170,7 @@ impl World<'_> {
         if is_elsewhere && self.made.compilations.modules.insert(module) {
             steps.extend(ASSEMBLY_LOAD.map(about));
         }
-        if self.notes_class(callee) {
+        if self.notes_class(inlined) {
             steps.extend([Kind::ClassLoadStarted, Kind::ClassLoadFinished].map(about));
         }
         let inlining = About { function, caller, ..About::default() };

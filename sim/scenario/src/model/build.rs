@@ -4,7 +4,7 @@ use super::scenario::{Scenario, ScenarioThread, StopAt};
 use clr_codegen::{CodeKind, FunctionIndex, LinkedProgram, Program};
 use clr_runtime::MethodKind;
 use clr_runtime::generation::{Generation, Generations};
-use clr_world::stubs::Expanded;
+use clr_world::stubs::{Expanded, Hooks};
 use clr_world::{Build, BuildError, ProcessEnd, ThreadStart, World};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -15,8 +15,17 @@ impl Scenario {
     /// # Errors
     /// Returns [`BuildError`] if the program cannot be linked.
     pub fn build_on(&self, generation: Generation) -> Result<Build, BuildError> {
-        let build =
-            Build::with_hooks(&self.program_on(generation), &self.methods, generation, self.hooks)?;
+        self.build_with(generation, self.hooks)
+    }
+
+    /// Links the program with the runtime's code and these hooks.
+    pub(crate) fn build_with(
+        &self,
+        generation: Generation,
+        hooks: Hooks,
+    ) -> Result<Build, BuildError> {
+        let program = self.program_on(generation);
+        let build = Build::with_hooks(&program, &self.methods, generation, hooks)?;
         Ok(build.with_modules(&self.modules))
     }
 

@@ -17,8 +17,8 @@ use clr_runtime::{OsThreadId, Outcome, ProfilerStatus};
 use clr_walker::profiling::{EventMask, FunctionId};
 use clr_world::stubs::{Hooks, Stub};
 use clr_world::{
-    Build, BuildError, CallbackArguments, Collection, ExceptionClass, HookKind, StepEvent, Waiting,
-    World, WorldError,
+    BuildError, CallbackArguments, Collection, ExceptionClass, HookKind, StepEvent, Waiting, World,
+    WorldError,
 };
 use thiserror::Error;
 
@@ -80,9 +80,7 @@ impl Scenario {
             return Err(SequenceRunError::NoProgram);
         }
         let hooks = if recorded.asks_for("elt") { Hooks::Slow } else { Hooks::None };
-        let build =
-            Build::with_hooks(&self.program_on(generation), &self.methods, generation, hooks)?;
-        let build = build.with_modules(&self.modules);
+        let build = self.build_with(generation, hooks)?;
         let mut world = build.world(&self.starts())?;
         world.end_by(self.process_end());
         self.prepare(&mut world);

@@ -24,27 +24,30 @@ pub(super) const fn is_inline(kind: RuntimeCallKind, is_library: bool) -> bool {
 pub(super) fn without_inlined_in_funclets(source: &Program) -> Program {
     let mut program = source.clone();
     for function in &mut program.functions {
-        function.body.iter_mut().for_each(|statement| keep_out_of_line(statement, false));
+        keep_out_of_line(&mut function.body, false);
     }
     program
 }
 
-fn keep_out_of_line(statement: &mut Statement, in_funclet: bool) {
-    if let Statement::Runtime(call) = statement
-        && in_funclet
-        && matches!(call.kind, RuntimeCallKind::PInvoke | RuntimeCallKind::PInvokeByHelper)
-    {
-        call.kind = RuntimeCallKind::PInvokeStub;
-    }
-    let all = |body: &mut Vec<Statement>, in_funclet| {
-        body.iter_mut().for_each(|inner| keep_out_of_line(inner, in_funclet));
-    };
-    if let Statement::Guarded(body, clauses) = statement {
-        all(body, in_funclet);
-        clauses.iter_mut().flat_map(EhClause::bodies_mut).for_each(|body| all(body, true));
-    } else {
+fn keep_out_of_line(body: &mut [Statement], in_funclet: bool) {
+    for statement in body {
+        if let Statement::Runtime(call) = statement
+            && in_funclet
+            && matches!(call.kind, RuntimeCallKind::PInvoke | RuntimeCallKind::PInvokeByHelper)
+        {
+            call.kind = RuntimeCallKind::PInvokeStub;
+        }
+        if let Statement::Guarded(guarded, clauses) = statement {
+            keep_out_of_line(guarded, in_funclet);
+            for handler in clauses.iter_mut().flat_map(EhClause::bodies_mut) {
+                keep_out_of_line(handler, true);
+            }
+            continue;
+        }
         let in_funclet = in_funclet || matches!(statement, Statement::Funclet(_));
-        statement.bodies_mut().for_each(|body| all(body, in_funclet));
+        for inner in statement.bodies_mut() {
+            keep_out_of_line(inner, in_funclet);
+        }
     }
 }
 

@@ -76,7 +76,7 @@ function "App.Main" kind="jit" {
 }
 module "App.dll" { type "App" }
 module "Plugin.dll" { type "Plugin" }
-function "App.Late" kind="jit"
+function "App.Late" kind="jit" { inlines "App.Ready" }
 function "App.Ready" kind="ready-to-run"
 function "App.Emitted" kind="jit" method="dynamic"
 function "Plugin.Run" kind="jit"

@@ -156,9 +156,7 @@ impl Ready {
         if let Some(stack) = &scenario.stack {
             return Ok(Self::Set(stack.synthetic_thread(generation).build()?.into()));
         }
-        let program = scenario.program_on(generation);
-        let Scenario { methods, hooks, .. } = scenario;
-        Ok(Self::Build(Build::with_hooks(&program, methods, generation, *hooks)?.into()))
+        Ok(Self::Build(scenario.build_on(generation)?.into()))
     }
 
     /// Calls `look` for each item on the thread of a stop, or of a stack placed by hand, each time

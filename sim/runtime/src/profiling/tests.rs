@@ -1,5 +1,6 @@
 //! Tests of profiling methods on a small process that is built by hand.
 
+mod boundaries;
 mod calls;
 mod code;
 mod force_gc;

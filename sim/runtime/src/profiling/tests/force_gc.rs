@@ -25,6 +25,11 @@ impl<'a> Profiler<'a, Machine> for Forces {
     ) {
         let cooperative =
             runtime.object_of(thread).is_some_and(|id| word(runtime, id, COOPERATIVE) != 0);
+        // No thread can begin or end before.
+        let lists = runtime.process.get().owner(Lock::ThreadStore);
+        let is_held = callback != ProfilerCallback::RuntimeResumeFinished
+            && CallbackKind::from(callback).event() != CallbackKind::ThreadCreated.event();
+        assert_eq!(lists, is_held.then_some(thread), "{callback:?}");
         self.seen.borrow_mut().push((callback, runtime.process.get().suspension, cooperative));
         if callback == ProfilerCallback::GarbageCollectionStarted && self.nested.borrow().len() < 2
         {

@@ -7,6 +7,9 @@ const SEED_SIZE: usize = 0xCA0;
 /// rsp of the seed (VA).
 const RSP: u64 = STACK + 0x800;
 
+/// Offset of the Thread object's filter context.
+const FILTER_CONTEXT: u64 = 0x40;
+
 /// Returns a CONTEXT in [`FOO`] whose other bytes are their own offsets.
 fn seed() -> Vec<u8> {
     let mut seed: Vec<u8> = (0..SEED_SIZE).map(|at| (at % 251) as u8).collect();
@@ -34,10 +37,12 @@ fn what_a_walk_does_not_know_comes_from_the_seed() {
             &call,
             Some(&mut |frame| {
                 contexts.push((frame.function, frame.context.to_vec()));
+                assert_eq!(word(&runtime, WORKER_ID, FILTER_CONTEXT), 1, "{generation}");
                 HResult::OK
             }),
         );
         assert_eq!(outcome, HResult::OK.into(), "{generation}");
+        assert_eq!(word(&runtime, WORKER_ID, FILTER_CONTEXT), 0, "{generation}");
         let functions: Vec<_> = contexts.iter().map(|(function, _)| *function).collect();
         assert_eq!(functions, [Some(FOO), None], "{generation}");
         for (n, (_, context)) in contexts.iter().enumerate() {

@@ -9,10 +9,13 @@ mod locks;
 mod profiler_rules;
 mod runtime_code;
 mod signals;
+mod start;
 mod suspension;
 mod synthetic_code;
 mod synthetics;
+mod unhandled;
 mod unloading;
+mod wait_places;
 mod worlds;
 
 use crate::stubs::{Expanded, Hooks, Identity, RuntimeFunction, Shared, expand, method_id};

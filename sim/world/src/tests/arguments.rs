@@ -270,6 +270,18 @@ fn handles_are_numbered_and_their_objects_are_roots() {
     }
 }
 
+/// One GC serves all that wait for it.
+#[test]
+fn a_server_gc_is_as_its_first_request_says() {
+    for induced in [false, true] {
+        let program = everything();
+        let build = Build::new(&program, &BTreeMap::new(), Generation::Net8Unix).unwrap();
+        let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
+        assert_eq!([induced, !induced].map(|one| world.ask_for_gc(one)), [1, 2]);
+        assert_eq!(world.made.induced, induced);
+    }
+}
+
 #[test]
 fn a_collection_is_induced_if_the_program_asks_for_it() {
     for generation in Generation::ALL {

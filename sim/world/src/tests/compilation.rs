@@ -76,6 +76,28 @@ fn a_requested_rejit_is_made_by_the_next_call_only() {
     assert_eq!(found, [FIRST.as_slice(), &again].concat());
 }
 
+/// The compilation for the ReJIT is the first one, and the only one.
+#[test]
+fn a_rejit_may_be_requested_before_the_first_call() {
+    let call = runtime(Call::FirstCall, Some(1));
+    let functions = vec![jit("App.Main", vec![call.clone(), call]), jit("App.Work", Vec::new())];
+    let program = Program { functions, ..Program::default() };
+    let build = Build::new(&program, &BTreeMap::new(), Generation::Net9Unix).unwrap();
+    let mut world = build.world(&[MAIN]).unwrap();
+    world.request_rejit(FunctionIndex(1));
+    let mut found = Vec::new();
+    while !world.threads[0].ended {
+        if let StepEvent::Callback(kind) = world.step(0).unwrap()
+            && kind.name().contains("JIT")
+        {
+            found.push(kind);
+        }
+    }
+    let once =
+        [Kind::GetReJITParameters, Kind::ReJITCompilationStarted, Kind::ReJITCompilationFinished];
+    assert_eq!(found, once);
+}
+
 #[test]
 fn later_tiers_are_compiled_by_threads_of_their_own() {
     for generation in Generation::ALL {
@@ -123,6 +145,7 @@ fn what_is_inlined_is_loaded_first_and_once() {
         jit("App.Work", Vec::new()),
         jit("App.Other", Vec::new()),
         jit("Plug.Number", Vec::new()),
+        jit("App.Small", Vec::new()),
     ];
     let program = Program { functions, ..Program::default() };
     let build = Build::new(&program, &BTreeMap::new(), Generation::Net9Unix).unwrap();
@@ -137,8 +160,9 @@ fn what_is_inlined_is_loaded_first_and_once() {
         ..ModuleNames::default()
     }));
     let mut world = build.world(&[MAIN]).unwrap();
-    let [first, second, callee] = [1, 2, 3].map(FunctionIndex);
-    world.inline(&BTreeMap::from([(first, vec![callee]), (second, vec![callee])]));
+    let [first, second, callee, small] = [1, 2, 3, 4].map(FunctionIndex);
+    // The assembly and the class of the last one are those of the method that it is inlined into.
+    world.inline(&BTreeMap::from([(first, vec![callee]), (second, vec![callee, small])]));
     world.has_loaded_class_of(FunctionIndex(0));
     let mut found = Vec::new();
     while !world.threads[0].ended {
@@ -162,5 +186,6 @@ fn what_is_inlined_is_loaded_first_and_once() {
         Kind::ClassLoadStarted,
         Kind::ClassLoadFinished,
     ];
-    assert_eq!(found, [&started[..], &load, &over, &started, &over].concat());
+    let again = [Kind::JITInlining];
+    assert_eq!(found, [&started[..], &load, &over, &started, &again, &over].concat());
 }

@@ -183,3 +183,94 @@ fn a_handler_ends_the_waits_of_an_interruptible_call() {
     assert_eq!(interrupted(true, by, wait)[0], 0);
     assert_eq!(interrupted(true, by, wait_on)[0], 0);
 }
+
+/// A notification wakes a thread that no handler has interrupted: that of an interrupted one would be lost.
+#[test]
+fn a_notification_is_not_lost_to_an_interrupted_thread() {
+    let convention = CallingConvention::SystemV;
+    let program = Program { convention, ..Program::default() };
+    let process = on(Generation::Net8Unix, &program, &[]);
+    let woken: Rc<Cell<u32>> = Rc::default();
+    let load = |setup: &mut Setup<'_>| {
+        let woken = Rc::clone(&woken);
+        let (lock, condition) = (setup.lock("names"), setup.condition());
+        let waits: Rc<Cell<bool>> = Rc::default();
+        let still_waits = Rc::clone(&waits);
+        setup.on_signal(|me| me.ends_interrupted_wait(false));
+        setup.thread("interrupted", move |me| {
+            me.acquire(lock);
+            let interrupted = me.interruptible(Interruption::Always, || {
+                me.wait_on(condition, lock, None);
+                me.is_interrupted()
+            });
+
+            // The notification was for this thread, and is passed on.
+            if !interrupted {
+                me.notify_one(condition);
+            }
+            me.unlock(lock);
+        });
+        setup.thread("sender", |me| me.signal(ThreadIndex(0)));
+        setup.thread("waiter", move |me| {
+            me.acquire(lock);
+            waits.set(true);
+            me.wait_on(condition, lock, None);
+            waits.set(false);
+            woken.set(woken.get() + u32::from(!me.is_over()));
+            // The other one may have begun to wait since.
+            me.notify_one(condition);
+            me.unlock(lock);
+        });
+        setup.thread("notifier", move |me| {
+            loop {
+                me.acquire(lock);
+                let waits = still_waits.get();
+                if waits {
+                    me.notify_one(condition);
+                }
+                me.unlock(lock);
+                if waits || me.is_over() {
+                    break;
+                }
+                me.sleep(1_000);
+            }
+        });
+    };
+    let report = check(&process, &load, &Budget::random(0, 400)).unwrap();
+    assert!(report.survives(), "{report}");
+    // A thread that waits for ever is no failure of a program.
+    assert_eq!(woken.get(), 400);
+}
+
+/// A handler may run before the thread has begun to wait: the wait is over then, too.
+#[test]
+fn a_wait_for_an_event_that_never_comes_is_interrupted_at_each_of_its_turns() {
+    let convention = CallingConvention::SystemV;
+    let program = Program { convention, ..Program::default() };
+    let process = on(Generation::Net8Unix, &program, &[]);
+    let counts: Rc<[Cell<u32>; 2]> = Rc::default();
+    let load = |setup: &mut Setup<'_>| {
+        let [handled, returned] = [(); 2].map(|()| Rc::clone(&counts));
+        let event = setup.event();
+        let waits: Rc<Cell<bool>> = Rc::default();
+        let in_wait = Rc::clone(&waits);
+        setup.on_signal(move |me| {
+            handled[0].set(handled[0].get() + u32::from(in_wait.get()));
+            me.ends_interrupted_wait(false);
+        });
+        setup.thread("waiter", move |me| {
+            me.interruptible(Interruption::Always, || {
+                waits.set(true);
+                me.wait_for(event);
+                waits.set(false);
+            });
+            returned[1].set(returned[1].get() + u32::from(!me.is_over()));
+        });
+        setup.thread("sender", |me| me.signal(ThreadIndex(0)));
+    };
+    let report = check(&process, &load, &Budget::random(0, 400)).unwrap();
+    assert!(report.survives(), "{report}");
+    let [handled, returned] = counts.each_ref().map(Cell::get);
+    assert_eq!(handled, returned);
+    assert!(handled > 0);
+}

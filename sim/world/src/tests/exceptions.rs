@@ -192,3 +192,21 @@ fn handlers_run_in_the_order_of_a_plain_reading() {
     }
     assert!(ran - uncaught > 200 && uncaught > 50 && marks > 4_000, "{ran} {uncaught} {marks}");
 }
+
+/// A method is left once, not with each of its funclets that an exception leaves on the way.
+#[test]
+fn a_method_is_searched_once_with_its_funclet() {
+    let guarded =
+        |body, catch| Statement::Guarded(vec![body], vec![clause(EhClauseKind::Catch, catch)]);
+    let inner = guarded(throw(Raise), vec![throw(Raise)]);
+    let main = managed("App.Main", CodeKind::Jit, vec![guarded(inner, Vec::new())]);
+    let program = Program { functions: vec![main], ..Program::default() };
+    for generation in Generation::ALL {
+        let mut found = Vec::new();
+        in_callbacks(&program, generation, |_, kind| {
+            found.extend(kind.strip_prefix("ExceptionSearch"));
+        });
+        let once = ["FunctionEnter", "CatcherFound", "FunctionLeave"];
+        assert_eq!(found, [once, once].concat(), "{generation}");
+    }
+}

@@ -434,8 +434,17 @@ impl World<'_> {
         Ok(StepEvent::Stepped)
     }
 
-    /// Throws an exception again from the frame that has caught it, which has these registers.
+    /// Throws an exception again from the frame that has caught it, which has these registers. One that has left a handler of
+    /// unhandled exceptions is forgotten there (recorded on 3.1.23, 8.0.34 and 9.0.23).
     fn rethrow_from(&mut self, thread: usize, catcher: &Registers) -> Result<(), WorldError> {
+        let function = self.linked.function_of(catcher.rip, Position::ReturnAddress);
+        if function.is_some()
+            && self.expanded.shared.get(&Shared::CallUnhandledHandler) == function.as_ref()
+        {
+            self.cut(thread, catcher.rsp(), 0);
+            self.go_on_with(thread, catcher, catcher.rsp());
+            return Ok(());
+        }
         let entry = self.entry_of(Shared::RethrowHelper)?;
         self.wrap_exception(thread, catcher.rip);
         self.cut(thread, catcher.rsp(), 1);

@@ -122,6 +122,7 @@ impl World<'_> {
         let is = |function, shared| self.expanded.shared.get(&shared) == Some(&function);
         self.linked.function_of(rip, position).is_some_and(|function| {
             is(function, Shared::ClassInit)
+                || is(function, Shared::CallUnhandledHandler)
                 || is(function, Shared::InvokeMethod)
                     && (catches_anything || generation.catches_in_reflection())
         })

@@ -208,6 +208,10 @@ impl Plan {
             }
             Shared::DispatchInfoThrow => self.throw(ExceptionClass::Last),
             Shared::OnFirstChance => super::transitions::calling_named(),
+            // What leaves the handler is caught (recorded on 10.0.15 and 11.0.0).
+            Shared::OnUnhandled => {
+                vec![guarded(target, EhClauseKind::Catch, vec![Statement::Work(1)])]
+            }
             Shared::StartCallback => vec![asking_for_handler(target)],
             _ => target,
         };

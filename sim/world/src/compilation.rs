@@ -25,6 +25,8 @@ pub(super) struct Compilations {
     compiled: BTreeSet<u64>,
     /// Classes that were loaded.
     loaded: BTreeSet<u64>,
+    /// The method whose class a thread loads before it begins with the method.
+    first: Option<FunctionIndex>,
     /// Modules that the JIT has loaded.
     modules: BTreeSet<u64>,
     /// Methods of which a profiler has requested a ReJIT that was not made yet.
@@ -43,11 +45,24 @@ impl World<'_> {
         self.made.compilations.requested.insert(method_id(*placed));
     }
 
-    /// Notes that the class of a method of the source is loaded, as that of the entry point is before the program begins.
-    pub fn has_loaded_class_of(&mut self, function: FunctionIndex) {
-        if let Some(placed) = self.expanded.placed.get(function.index()) {
-            self.notes_class(method_id(*placed));
-        }
+    /// Lets the thread that begins with a method of the source load its class before that, as it is for the entry point: it is
+    /// compiled then.
+    pub fn begin_with_class_of(&mut self, function: FunctionIndex) {
+        self.made.compilations.first = Some(function);
+    }
+
+    /// Returns the steps by which a thread loads the class of its first method, if it [does](Self::begin_with_class_of).
+    pub(super) fn first_class_load(&mut self, thread: usize) -> Vec<Step> {
+        let begins = self.threads.get(thread).map(|executed| executed.start);
+        let first = self.made.compilations.first.filter(|first| Some(*first) == begins);
+        let placed = first.and_then(|first| self.expanded.placed.get(first.index()).copied());
+        let Some(method) = placed.map(method_id).filter(|method| self.notes_class(*method)) else {
+            return Vec::new();
+        };
+        let about = About { function: FunctionId(method), ..About::default() };
+        [Kind::ClassLoadStarted, Kind::ClassLoadFinished]
+            .map(|kind| Step::CallbackAbout(kind, about))
+            .to_vec()
     }
 
     /// Lets the JIT inline methods of the source into others, as it compiles them.

@@ -29,7 +29,9 @@ impl World<'_> {
                 let mode = if by_program { CallbackMode::Cooperative } else { CallbackMode::Any };
                 let mut steps = self.thread_begins(None, mode, start);
                 let begun = steps.len() - 1;
-                steps.splice(begun..begun, self.start(thread));
+                let mut own = self.start(thread);
+                own.extend(self.first_class_load(thread));
+                steps.splice(begun..begun, own);
                 return steps;
             }
             Service::ThreadEnd => return self.thread_end(thread),

@@ -50,7 +50,7 @@ impl Scenario {
         world.inline(&self.inlines);
         for (function, kind) in &self.methods {
             if *kind == MethodKind::EntryPoint {
-                world.has_loaded_class_of(*function);
+                world.begin_with_class_of(*function);
             }
         }
     }

@@ -60,14 +60,9 @@ struct Known {
 const KNOWN: [Known; 10] = [
     Known {
         on: &[],
-        differences: &[
-            "only in the CLR: ClassLoadFinished Callback",
-            "ClassLoadFinished Doors: *",
-            "ClassLoadFinished, GetClassIDInfo2: *",
-        ],
+        differences: &["ClassLoadFinished, GetClassIDInfo2: *"],
         side: Side::Text,
-        reason: "the program's class is loaded before its first method, in a text with the first method that is \
-                 compiled; a text has no delegates",
+        reason: "a text has no delegates",
     },
     Known {
         on: &[],
@@ -167,6 +162,8 @@ const KNOWN: [Known; 10] = [
             "Shutdown, SuspendRuntime: *",
             "JITCompilationStarted Doors.Calls: [DoStackSnapshot(another's id, 0): \
              CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX], simulated [DoStackSnapshot(another's id, 0): E_FAIL]",
+            "ClassLoadFinished Callback: [DoStackSnapshot(another's id, 0): \
+             CORPROF_E_STACKSNAPSHOT_UNSAFE], simulated [DoStackSnapshot(another's id, 0): E_FAIL]",
         ],
         side: Side::Text,
         reason: "where the finalizers' thread is at that time is chance",
@@ -208,7 +205,8 @@ fn guest(
     (std::fs::read_to_string(trace).unwrap(), printed)
 }
 
-/// The recorder's own thread samples meanwhile, in many orders.
+/// The recorder's own thread samples meanwhile, in many orders. Before .NET 9 a thread that resumes the runtime clears the mark of
+/// another one that has suspended it (C-127), as this recorder does in callbacks.
 #[cfg(target_env = "gnu")]
 #[test]
 #[ignore = "external: builds the recorder"]
@@ -217,7 +215,7 @@ fn the_recorders_sampling_thread_is_scheduled() {
     let settings = "sampler=1 events=jit,threads,gc,suspensions";
     let (trace, printed) = guest(
         &library,
-        (&doors().join("one_method.kdl"), "net8-unix"),
+        (&doors().join("one_method.kdl"), "net9-unix"),
         settings,
         &["--schedules", "40"],
     );

@@ -94,6 +94,10 @@ pub struct Build {
     ranges: Vec<(u64, u64)>,
     /// Modules and types with names of their own.
     modules: Vec<ModuleNames>,
+    /// The methods that the JIT inlines into others.
+    inlines: BTreeMap<FunctionIndex, Vec<FunctionIndex>>,
+    /// The method whose class a thread loads before it begins with the method.
+    first: Option<FunctionIndex>,
 }
 
 impl Build {
@@ -134,13 +138,28 @@ impl Build {
                 *end = (*end).max(placed.address + u64::from(placed.len));
             }
         }
-        Ok(Self { generation, expanded, linked, ranges, modules: Vec::new() })
+        let (modules, inlines, first) = (Vec::new(), BTreeMap::new(), None);
+        Ok(Self { generation, expanded, linked, ranges, modules, inlines, first })
     }
 
     /// Gives the program's types and methods these names.
     #[must_use]
     pub fn with_modules(mut self, modules: &[ModuleNames]) -> Self {
         modules.clone_into(&mut self.modules);
+        self
+    }
+
+    /// Lets the JIT inline methods of the program into others, as it compiles them.
+    #[must_use]
+    pub fn inlining(mut self, inlines: &BTreeMap<FunctionIndex, Vec<FunctionIndex>>) -> Self {
+        inlines.clone_into(&mut self.inlines);
+        self
+    }
+
+    /// Lets the thread that begins with a method load its class before that, as it is for the entry point: it is compiled then.
+    #[must_use]
+    pub const fn beginning_with(mut self, function: FunctionIndex) -> Self {
+        self.first = Some(function);
         self
     }
 
@@ -171,7 +190,7 @@ impl Build {
         if let Some(first) = executed.first() {
             *runtime.memory.get_mut().cpu_mut() = first.cpu;
         }
-        Ok(World {
+        let mut world = World {
             expanded: &self.expanded,
             linked: &self.linked,
             runtime: Rc::new(runtime),
@@ -186,7 +205,10 @@ impl Build {
             process_end: None,
             reported: Vec::new(),
             inlines: BTreeMap::new(),
-        })
+        };
+        world.begin_with_class_of(self.first);
+        world.inline(&self.inlines);
+        Ok(world)
     }
 
     fn machine(&self) -> Result<Machine, BuildError> {

@@ -45,13 +45,12 @@ impl World<'_> {
         self.made.compilations.requested.insert(method_id(*placed));
     }
 
-    /// Lets the thread that begins with a method of the source load its class before that, as it is for the entry point: it is
-    /// compiled then.
-    pub fn begin_with_class_of(&mut self, function: FunctionIndex) {
-        self.made.compilations.first = Some(function);
+    /// Sets the method whose class a thread loads before it begins with the method.
+    pub(super) const fn begin_with_class_of(&mut self, function: Option<FunctionIndex>) {
+        self.made.compilations.first = function;
     }
 
-    /// Returns the steps by which a thread loads the class of its first method, if it [does](Self::begin_with_class_of).
+    /// Returns the steps by which a thread loads the class of its first method, if it is the one.
     pub(super) fn first_class_load(&mut self, thread: usize) -> Vec<Step> {
         let begins = self.threads.get(thread).map(|executed| executed.start);
         let first = self.made.compilations.first.filter(|first| Some(*first) == begins);
@@ -66,7 +65,7 @@ impl World<'_> {
     }
 
     /// Lets the JIT inline methods of the source into others, as it compiles them.
-    pub fn inline(&mut self, inlines: &BTreeMap<FunctionIndex, Vec<FunctionIndex>>) {
+    pub(super) fn inline(&mut self, inlines: &BTreeMap<FunctionIndex, Vec<FunctionIndex>>) {
         let placed = &self.expanded.placed;
         let id = |function: &FunctionIndex| placed.get(function.index()).copied().map(method_id);
         let all = inlines.iter().filter_map(|(caller, callees)| {

@@ -26,7 +26,12 @@ impl Scenario {
     ) -> Result<Build, BuildError> {
         let program = self.program_on(generation);
         let build = Build::with_hooks(&program, &self.methods, generation, hooks)?;
-        Ok(build.with_modules(&self.modules))
+        let build = build.with_modules(&self.modules).inlining(&self.inlines);
+        let entry_point = self.methods.iter().find(|(_, kind)| **kind == MethodKind::EntryPoint);
+        Ok(match entry_point {
+            Some((function, _)) => build.beginning_with(*function),
+            None => build,
+        })
     }
 
     /// Returns the program as a generation has it: functions that it lacks are part of their callers.
@@ -45,16 +50,6 @@ impl Scenario {
         Cow::Owned(program.with_inlined(&lacking))
     }
 
-    /// Tells a world of what the text says besides the program.
-    pub(crate) fn prepare(&self, world: &mut World<'_>) {
-        world.inline(&self.inlines);
-        for (function, kind) in &self.methods {
-            if *kind == MethodKind::EntryPoint {
-                world.begin_with_class_of(*function);
-            }
-        }
-    }
-
     /// Creates a world of the text's threads, each before its first instruction.
     ///
     /// # Errors
@@ -62,7 +57,6 @@ impl Scenario {
     pub fn world<'b>(&self, build: &'b Build) -> Result<World<'b>, BuildError> {
         let mut world = build.world(&self.starts())?;
         world.report_entries(self.exports.keys().copied());
-        self.prepare(&mut world);
         if let Some(thread) = self.exits_with() {
             world.end_by(ProcessEnd::Exit(thread));
         }

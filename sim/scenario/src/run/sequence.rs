@@ -83,7 +83,6 @@ impl Scenario {
         let build = self.build_with(generation, hooks)?;
         let mut world = build.world(&self.starts())?;
         world.end_by(self.process_end());
-        self.prepare(&mut world);
         world.shared().change_process(|process| {
             process.event_mask = EventMask(recorded.event_mask());
         });

@@ -163,7 +163,7 @@ fn what_is_inlined_is_loaded_first_and_once() {
     let [first, second, callee, small] = [1, 2, 3, 4].map(FunctionIndex);
     // The assembly and the class of the last one are those of the method that it is inlined into.
     world.inline(&BTreeMap::from([(first, vec![callee]), (second, vec![callee, small])]));
-    world.begin_with_class_of(FunctionIndex(0));
+    world.begin_with_class_of(Some(FunctionIndex(0)));
     let mut found = Vec::new();
     while !world.threads[0].ended {
         if let StepEvent::Callback(kind) = world.step(0).unwrap() {

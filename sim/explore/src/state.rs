@@ -39,7 +39,7 @@ pub(super) enum Waiting {
 /// The handlers that end a call's waits (signal(7) of the Linux manual pages).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interruption {
-    /// Those that were set without `SA_RESTART`.
+    /// Handlers that were set without `SA_RESTART`.
     UnlessRestarted,
     /// All handlers.
     Always,

@@ -50,14 +50,21 @@ impl World<'_> {
         self.made.compilations.first = function;
     }
 
-    /// Returns the steps by which a thread loads the class of its first method, if it is the one.
+    /// Returns the steps by which a thread loads the class of its first method, if a world [begins with
+    /// it](Self::begin_with_class_of). That the class comes before the program was recorded on 3.1 to 11; that it comes after
+    /// the thread's creation is assumed.
     pub(super) fn first_class_load(&mut self, thread: usize) -> Vec<Step> {
         let begins = self.threads.get(thread).map(|executed| executed.start);
         let first = self.made.compilations.first.filter(|first| Some(*first) == begins);
         let placed = first.and_then(|first| self.expanded.placed.get(first.index()).copied());
-        let Some(method) = placed.map(method_id).filter(|method| self.notes_class(*method)) else {
+        placed.map_or_else(Vec::new, |placed| self.class_load_of(method_id(placed)))
+    }
+
+    /// Returns the callbacks about the load of the class of a method that no register names, unless it was loaded before.
+    fn class_load_of(&mut self, method: u64) -> Vec<Step> {
+        if !self.notes_class(method) {
             return Vec::new();
-        };
+        }
         let about = About { function: FunctionId(method), ..About::default() };
         [Kind::ClassLoadStarted, Kind::ClassLoadFinished]
             .map(|kind| Step::CallbackAbout(kind, about))
@@ -184,9 +191,7 @@ impl World<'_> {
         if is_elsewhere && self.made.compilations.modules.insert(module) {
             steps.extend(ASSEMBLY_LOAD.map(about));
         }
-        if self.notes_class(inlined) {
-            steps.extend([Kind::ClassLoadStarted, Kind::ClassLoadFinished].map(about));
-        }
+        steps.extend(self.class_load_of(inlined));
         let inlining = About { function, caller, ..About::default() };
         steps.push(Step::CallbackAbout(Kind::JITInlining, inlining));
         steps

@@ -437,10 +437,7 @@ impl World<'_> {
     /// Throws an exception again from the frame that has caught it, which has these registers. One that has left a handler of
     /// unhandled exceptions is forgotten there (recorded on 3.1.23, 8.0.34 and 9.0.23).
     fn rethrow_from(&mut self, thread: usize, catcher: &Registers) -> Result<(), WorldError> {
-        let function = self.linked.function_of(catcher.rip, Position::ReturnAddress);
-        if function.is_some()
-            && self.expanded.shared.get(&Shared::CallUnhandledHandler) == function.as_ref()
-        {
+        if self.returns_to(Shared::CallUnhandledHandler, catcher.rip) {
             self.cut(thread, catcher.rsp(), 0);
             self.go_on_with(thread, catcher, catcher.rsp());
             return Ok(());
@@ -452,14 +449,20 @@ impl World<'_> {
         Ok(())
     }
 
+    /// Returns true if a return address (VA) is in a helper of the program.
+    fn returns_to(&self, shared: Shared, rip: u64) -> bool {
+        let function = self.linked.function_of(rip, Position::ReturnAddress);
+        function.is_some() && self.expanded.shared.get(&shared) == function.as_ref()
+    }
+
     /// Has native code at `rip` (VA) throw an exception of its own in place of the one that it has caught: class
     /// constructors and calls by reflection do (recorded on 3.1.3, 8.0.34 and 9.0.23).
     fn wrap_exception(&mut self, thread: usize, rip: u64) {
-        let function = self.linked.function_of(rip, Position::ReturnAddress);
-        let is = |shared| self.expanded.shared.get(&shared) == function.as_ref();
-        let class = if is(Shared::ClassInit) {
+        let class = if self.returns_to(Shared::ClassInit, rip) {
             ExceptionClass::TypeInitialization
-        } else if is(Shared::InvokeMethod) && self.runtime.generation.catches_in_reflection() {
+        } else if self.returns_to(Shared::InvokeMethod, rip)
+            && self.runtime.generation.catches_in_reflection()
+        {
             ExceptionClass::TargetInvocation
         } else {
             return;

@@ -105,9 +105,9 @@ pub(super) enum Phase {
 /// A handler of exceptions that the program has registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Handler {
-    /// That of first-chance exceptions.
+    /// The handler of first-chance exceptions.
     FirstChance,
-    /// That of exceptions which nothing catches.
+    /// The handler of exceptions that nothing catches.
     Unhandled,
 }
 

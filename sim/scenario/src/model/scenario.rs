@@ -29,7 +29,7 @@ pub struct Scenario {
     pub methods: BTreeMap<FunctionIndex, MethodKind>,
     /// The generations that have a function, for those that some lack: there its callers contain its body.
     pub only_on: BTreeMap<FunctionIndex, Generations>,
-    /// Those of these functions that elsewhere are left out with their calls.
+    /// Functions of `only_on` that the other generations lack together with their calls.
     pub optional: BTreeSet<FunctionIndex>,
     /// The methods that the JIT inlines into a method when it compiles it.
     pub inlines: BTreeMap<FunctionIndex, Vec<FunctionIndex>>,

@@ -18,9 +18,9 @@ pub(super) const fn is_inline(kind: RuntimeCallKind, is_library: bool) -> bool {
     }
 }
 
-/// Returns the program as the JIT compiles it: it inlines no P/Invoke in a handler or a filter
-/// (`impCanPInvokeInlineCallSite` of src/jit/importer.cpp of CoreCLR 3.1). A Frame that a funclet links could not describe the registers that the
-/// funclet has saved.
+/// Returns the program as the JIT compiles it: it inlines no P/Invoke in a handler or a filter (read in .NET 5,
+/// `Compiler::impCanPInvokeInlineCallSite` of src/coreclr/src/jit/importer.cpp at clairiky/runtime@93e40fb27415; assumed of other
+/// versions). A Frame that a funclet links could not describe the registers that the funclet has saved.
 pub(super) fn without_inlined_in_funclets(source: &Program) -> Program {
     let mut program = source.clone();
     for function in &mut program.functions {

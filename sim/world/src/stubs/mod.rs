@@ -199,7 +199,7 @@ fn wants(body: &[Statement], generation: Generation, wanted: &mut BTreeSet<(Func
 struct Caller {
     /// Offset of its InlinedCallFrame in the locals, if it has one.
     frame_at: u32,
-    /// Whether the method is one of the class library.
+    /// True for a method of the class library.
     is_library: bool,
 }
 

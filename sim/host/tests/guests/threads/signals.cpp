@@ -351,25 +351,18 @@ void poll_cut_short() {
 }
 
 // The same for a read, which is restarted if the handler says so.
-void read_cut_short() {
+static void read_one(int flags) {
     static int ends[2];
     require(pipe(ends) == 0);
     write_later(ends[1]);
     cut_short([] {
         char byte;
         require(read(ends[0], &byte, 1) == 1);
-    });
+    }, flags);
 }
 
-void read_restarted() {
-    static int ends[2];
-    require(pipe(ends) == 0);
-    write_later(ends[1]);
-    cut_short([] {
-        char byte;
-        require(read(ends[0], &byte, 1) == 1);
-    }, SA_RESTART);
-}
+void read_cut_short() { read_one(0); }
+void read_restarted() { read_one(SA_RESTART); }
 
 // The same for a semaphore.
 void semaphore_cut_short() {

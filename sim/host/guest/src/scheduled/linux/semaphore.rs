@@ -22,10 +22,14 @@ fn takes(at: usize) -> bool {
 /// Takes one from the count, until a time (µs since 1970) if there is one. Returns 0, or an error of the system.
 fn take(me: &CurrentThread<'_, '_>, at: usize, until: Option<u64>) -> c_int {
     me.uninterrupted(|| {
-        me.interruptible(Interruption::UnlessRestarted, || match wait_to_take(me, at, until) {
-            true => 0,
-            false if me.is_interrupted() || until.is_none() => libc::EINTR,
-            false => libc::ETIMEDOUT,
+        me.interruptible(Interruption::UnlessRestarted, || {
+            if wait_to_take(me, at, until) {
+                0
+            } else if me.is_interrupted() || until.is_none() {
+                libc::EINTR
+            } else {
+                libc::ETIMEDOUT
+            }
         })
     })
 }

@@ -128,8 +128,8 @@ pub(super) unsafe extern "C" fn clock_nanosleep(
     // SAFETY: the guest's time.
     let wanted = unsafe { read(time) };
     let absolute = flags & libc::TIMER_ABSTIME != 0;
-    let begin = now().unwrap_or_default();
-    let micros = if absolute { wanted.saturating_sub(begin) } else { wanted };
+    let begin = if absolute { now().unwrap_or_default() } else { 0 };
+    let micros = wanted.saturating_sub(begin);
     // SAFETY: the guest's arguments; a time to sleep until has no rest.
     unsafe {
         match sleeps(micros) {

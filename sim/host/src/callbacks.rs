@@ -3,11 +3,13 @@
 //! interface is not made into an object that does not have it.
 
 mod gc;
+mod rejit;
 
+use crate::heap::object_id;
 use crate::inner::Inner;
-use crate::process::{OBJECT_SIZE, Process};
+use crate::process::Process;
 use crate::target::Target;
-use clr_com::{AssemblyId, Bool, ClassId, GcHandleId, ModuleId, ObjectId};
+use clr_com::{AssemblyId, Bool, ClassId, GcHandleId, ModuleId};
 use clr_runtime::OsThreadId;
 use clr_runtime::profiling::{CallbackKind as Kind, SuspensionReason};
 use clr_walker::profiling::{HResult, ThreadId};
@@ -28,19 +30,9 @@ const NAME: [u16; 6] = [0x77, 0x6F, 0x72, 0x6B, 0x65, 0x72];
 /// (`LCGMethodResolver::GetCodeInfo` of src/vm/dynamicmethod.cpp, `ILStubResolver::GetCodeInfo` of
 /// src/vm/ilstubresolver.cpp of CoreCLR 3.1.23); that it is this is assumed.
 const CODE: [u8; 1] = [0x2A];
-/// Id of the first object: an address that nothing is at (assumed: texts say no addresses).
-const OBJECTS: u64 = 0x7000_0000_1000;
 /// Id of the first handle, which nothing is at either (assumed), and the distance to the next one.
 const HANDLES: u64 = 0x7100_0000_1000;
 const HANDLE_SIZE: u64 = 8;
-
-/// Returns the id of an object, given its number from 1; 0 is none. Objects do not move.
-pub(crate) const fn object_id(number: u64) -> ObjectId {
-    match number.checked_sub(1) {
-        Some(index) => ObjectId(OBJECTS + index * OBJECT_SIZE),
-        None => ObjectId(0),
-    }
-}
 
 /// Returns the id of a handle, given its number from 1.
 const fn handle_id(number: u64) -> GcHandleId {
@@ -65,12 +57,6 @@ struct Home {
 }
 
 impl Inner {
-    /// Returns true for the id of an object that the program has made.
-    pub(crate) fn is_object(&self, object: ObjectId) -> bool {
-        let offset = object.0.wrapping_sub(OBJECTS);
-        offset.is_multiple_of(OBJECT_SIZE) && offset / OBJECT_SIZE < self.objects_made.get()
-    }
-
     /// Returns the class of all objects: `System.Object` (assumed: texts say no classes of objects).
     pub(crate) fn object_class(&self) -> ClassId {
         ClassId(self.stage().map_or(0, |stage| stage.runtime().metadata.object_class()))
@@ -113,6 +99,7 @@ impl Target {
             || self.raise_of_exception(inner, raised)
             || self.raise_of_home(inner, raised)
             || self.raise_of_gc(inner, raised)
+            || inner.stage().is_some_and(|stage| self.raise_of_rejit(inner, raised, &stage))
     }
 
     /// Makes a callback of threads, transitions, suspensions or the process.

@@ -3,12 +3,22 @@
 
 mod code;
 mod detach;
+mod environment;
 mod events;
+mod handles;
+mod heap;
 mod hooks;
+mod layouts;
+mod lists;
+mod maps;
 mod methods;
+mod modules;
 mod names;
 mod objects;
+mod rejit;
 mod state;
+mod statics;
+mod tokens;
 mod walk;
 
 pub(crate) use state::HIGH_IMMUTABLE;
@@ -21,13 +31,14 @@ use crate::receiver::Receiver;
 use clr_com::{ICorProfilerInfo15, IUnknownMethods, OwnedObject};
 use clr_machine::Machine;
 use clr_runtime::metadata::{Module, TypeDef};
-use clr_runtime::profiling::Caller;
+use clr_runtime::profiling::{Accepts, Caller, callers_of};
 use clr_runtime::{Outcome, Runtime};
 use clr_walker::profiling::{CallError, FunctionId, HResult};
 use std::rc::Rc;
 
 /// Methods that a CLR answers with `E_NOTIMPL` (src/coreclr/vm/proftoeeinterfaceimpl.cpp of dotnet/runtime).
-const OBSOLETE: [&str; 5] = [
+const OBSOLETE: [&str; 6] = [
+    "GetContextStaticAddress",
     "GetInprocInspectionInterface",
     "GetInprocInspectionIThisThread",
     "BeginInprocDebugging",
@@ -87,6 +98,11 @@ impl Call<'_> {
     /// Returns the methods of the calling thread.
     pub(crate) fn caller(&self) -> Caller<'_, 'static, Machine> {
         self.runtime().on(self.session.caller()).with_profiler(&self.receiver)
+    }
+
+    /// Makes the checks of the caller that every method begins with.
+    fn begin(&self) -> Result<(), CallError<Outcome>> {
+        self.caller().begin(callers_of(self.method).unwrap_or(Accepts::All))
     }
 
     /// Refuses an id that the runtime has not given. A CLR takes it for an address.

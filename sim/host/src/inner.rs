@@ -5,8 +5,10 @@
 
 use crate::coverage::CallKind;
 use crate::enumeration::TokenEnumeration;
+use crate::environment::Environment;
 use crate::event_state::Events;
 use crate::exports::Exports;
+use crate::heap::{Heap, is_object};
 use crate::journal::Entry;
 use crate::process::Process;
 use crate::profiler_hooks::Hooks;
@@ -14,7 +16,7 @@ use crate::report::Finding;
 use crate::shared::Shared;
 use crate::target::Target;
 use crate::turns;
-use clr_com::OwnedObject;
+use clr_com::{ObjectId, OwnedObject};
 use clr_explore::CurrentThread;
 use clr_runtime::OsThreadId;
 use clr_runtime::generation::Generation;
@@ -79,6 +81,10 @@ pub(crate) struct Inner {
     pub(crate) modules_loaded: Cell<usize>,
     /// The functions that the JIT compiles.
     pub(crate) compiling: RefCell<BTreeSet<FunctionId>>,
+    pub(crate) environment: Environment,
+    pub(crate) heap: Heap,
+    /// The objects of the profiler's handles.
+    pub(crate) handles: RefCell<BTreeMap<u64, u64>>,
     /// Called when the profiler has been detached.
     pub(crate) on_detach: RefCell<Option<Box<dyn FnOnce()>>>,
     /// Called in an interleaving when the profiler asks to be detached.
@@ -125,6 +131,11 @@ impl Inner {
         let done = act();
         self.caller.set(before);
         done
+    }
+
+    /// Returns true for the id of an object that the program has made.
+    pub(crate) fn is_object(&self, object: ObjectId) -> bool {
+        is_object(object, self.objects_made.get())
     }
 
     pub(crate) fn has_ended(&self) -> bool {

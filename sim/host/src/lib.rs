@@ -74,9 +74,12 @@ mod coverage;
 mod detach;
 mod elt;
 mod enumeration;
+mod environment;
 mod event_state;
 mod events;
 mod exports;
+mod function_control;
+mod heap;
 #[doc(hidden)]
 pub mod hosting;
 mod import;

@@ -6,6 +6,10 @@ use clr_walker::profiling::HResult;
 pub const POINTER: HResult = HResult(0x8000_4003);
 /// `HRESULT_FROM_WIN32(ERROR_INSUFFICIENT_BUFFER)`.
 pub const INSUFFICIENT_BUFFER: HResult = HResult(0x8007_007A);
+/// `HRESULT_FROM_WIN32(ERROR_ENVVAR_NOT_FOUND)`.
+pub const NO_ENVIRONMENT_VARIABLE: HResult = HResult(0x8007_00CB);
+/// `CORPROF_E_NOT_GC_OBJECT`.
+pub const NOT_GC_OBJECT: HResult = HResult(0x8013_1389);
 /// `CLDB_S_TRUNCATION`: a name was cut off. A success.
 pub const TRUNCATION: HResult = HResult(0x0013_1106);
 /// `CLDB_E_INDEX_NOTFOUND`: a token has no row.

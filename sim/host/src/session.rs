@@ -1,6 +1,8 @@
 //! Sessions: a text on a runtime, and what a profiler does there.
 
+use crate::environment::Environment;
 use crate::event_state::Events;
+use crate::heap::Heap;
 use crate::info::Info;
 use crate::inner::{Inner, Kept, SESSIONS};
 use crate::journal::Journal;
@@ -128,6 +130,9 @@ impl Session {
             objects_made: Cell::new(0),
             modules_loaded: Cell::new(usize::MAX),
             compiling: RefCell::default(),
+            environment: Environment::default(),
+            heap: Heap::default(),
+            handles: RefCell::default(),
             on_detach: RefCell::default(),
             on_request: RefCell::default(),
         });

@@ -52,6 +52,9 @@ impl Session {
         inner.high_events.set(0);
         inner.hooks.clear();
         inner.events.clear();
+        inner.environment.clear();
+        inner.heap.clear();
+        inner.handles.borrow_mut().clear();
         // SAFETY: the runtime's object outlives the profiler's.
         let result = inner.enter("Initialize", || unsafe { target.initialize(self.info()) });
         runtime.change_process(|process| process.profiler = ProfilerStatus::Active);

@@ -4,8 +4,10 @@ use crate::inner::Inner;
 use crate::object::{Head, Headed, Kind, make};
 use crate::out::{count, put, put_all};
 use clr_com::{
-    ICorProfilerModuleEnum, ICorProfilerModuleEnumMethods, ICorProfilerThreadEnum,
-    ICorProfilerThreadEnumMethods, IUnknownMethods, Interface, ModuleId,
+    Function, ICorProfilerFunctionEnum, ICorProfilerFunctionEnumMethods, ICorProfilerMethodEnum,
+    ICorProfilerMethodEnumMethods, ICorProfilerModuleEnum, ICorProfilerModuleEnumMethods,
+    ICorProfilerObjectEnum, ICorProfilerObjectEnumMethods, ICorProfilerThreadEnum,
+    ICorProfilerThreadEnumMethods, IUnknownMethods, Interface, Method, ModuleId, ObjectId,
 };
 use clr_walker::profiling::{HResult, ThreadId};
 use std::ffi::c_void;
@@ -131,4 +133,10 @@ enumerators! {
     Threads ThreadId, ICorProfilerThreadEnum ICorProfilerThreadEnumMethods;
     /// An `ICorProfilerModuleEnum`.
     Modules ModuleId, ICorProfilerModuleEnum ICorProfilerModuleEnumMethods;
+    /// An `ICorProfilerFunctionEnum`.
+    Functions Function, ICorProfilerFunctionEnum ICorProfilerFunctionEnumMethods;
+    /// An `ICorProfilerObjectEnum`.
+    Objects ObjectId, ICorProfilerObjectEnum ICorProfilerObjectEnumMethods;
+    /// An `ICorProfilerMethodEnum`.
+    Methods Method, ICorProfilerMethodEnum ICorProfilerMethodEnumMethods;
 }

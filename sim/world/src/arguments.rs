@@ -99,9 +99,10 @@ impl Made {
         live.map_or(0, |(_, object)| *object)
     }
 
-    /// Returns the numbers of objects and handles that were made, of handles that are left, and of what was arranged.
-    pub(super) const fn numbers(&self) -> [u64; 4] {
-        let changes = self.arranged.changes + self.compilations.changes;
+    /// Returns the numbers of objects and handles that were made, of handles that are left, and of what was arranged or
+    /// `requested`.
+    pub(super) const fn numbers(&self, requested: u64) -> [u64; 4] {
+        let changes = self.arranged.changes + self.compilations.changes + requested;
         [self.objects, self.handles, self.live.len() as u64, changes]
     }
 }

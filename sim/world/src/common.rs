@@ -57,7 +57,7 @@ impl World<'_> {
         CommonState {
             runtime: CommonRuntime { process, gcs, induced: self.made.induced },
             listed: listed.unwrap_or_default(),
-            made: self.made.numbers(),
+            made: self.made.numbers(self.runtime.code.il_versions.borrow().changes()),
         }
     }
 

@@ -29,8 +29,6 @@ pub(super) struct Compilations {
     first: Option<FunctionIndex>,
     /// Modules that the JIT has loaded.
     modules: BTreeSet<u64>,
-    /// Methods of which a profiler has requested a ReJIT that was not made yet.
-    requested: BTreeSet<u64>,
     /// Methods that the threads of tiered compilation have to compile.
     queued: VecDeque<u64>,
     /// Number of methods that these threads have taken.
@@ -42,7 +40,7 @@ impl World<'_> {
     pub fn request_rejit(&mut self, function: FunctionIndex) {
         let Some(placed) = self.expanded.placed.get(function.index()) else { return };
         self.made.compilations.changes += 1;
-        self.made.compilations.requested.insert(method_id(*placed));
+        self.runtime.code.il_versions.borrow_mut().request(FunctionId(method_id(*placed)));
     }
 
     /// Sets the method whose class a thread loads before it begins with the method.
@@ -122,7 +120,7 @@ impl World<'_> {
     fn compile_first(&mut self, method: u64) -> Vec<Step> {
         let compilations = &mut self.made.compilations;
         let is_first = compilations.compiled.insert(method);
-        if compilations.requested.remove(&method) {
+        if self.runtime.code.il_versions.borrow_mut().compile(FunctionId(method)) {
             return vec![
                 Step::Callback(Kind::GetReJITParameters),
                 Step::Callback(Kind::ReJITCompilationStarted),

@@ -86,7 +86,7 @@ pub struct CommonContent {
     pub runtime: u64,
     /// The list of threads.
     pub threads: u64,
-    /// The objects and handles of the program.
+    /// The objects and handles of the program, its compilations and the requests for them.
     pub objects: u64,
 }
 
@@ -147,7 +147,8 @@ impl World<'_> {
             ),
             runtime: ContentHasher::of(&(self.common(usize::MAX).runtime, self.process_end)),
             threads: ContentHasher::of(&known.iter().map(listed).collect::<Vec<_>>()),
-            objects: ContentHasher::of(&self.made),
+            // A request of a ReJIT is for the compilations, which are among these.
+            objects: ContentHasher::of(&(&self.made, &*self.runtime.code.il_versions.borrow())),
         }
     }
 

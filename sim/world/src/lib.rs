@@ -85,6 +85,7 @@ use arguments::Made;
 use clr_codegen::shadow_stack::{Broken, ShadowStack};
 use clr_codegen::{FunctionIndex, LinkedProgram, Service, THROW};
 use clr_machine::{SavePoint, StopReason};
+use clr_runtime::code_manager::IlVersions;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind;
 use clr_runtime::{OsThreadId, Process, Runtime, Thread};
@@ -150,6 +151,7 @@ pub struct WorldState {
     gcs_made: u32,
     made: Made,
     freed: usize,
+    il_versions: IlVersions,
     trap: bool,
     process_end: Option<ProcessEnd>,
 }
@@ -274,6 +276,7 @@ impl<'b> World<'b> {
             gcs_made: self.gcs_made,
             made: self.made.clone(),
             freed: self.runtime.code.freed_count(),
+            il_versions: self.runtime.code.il_versions.borrow().clone(),
             trap: self.trap,
             process_end: self.process_end,
         }
@@ -294,6 +297,7 @@ impl<'b> World<'b> {
         self.gcs_made = state.gcs_made;
         self.made.clone_from(&state.made);
         self.runtime.code.unfree(state.freed);
+        self.runtime.code.il_versions.borrow_mut().clone_from(&state.il_versions);
         self.trap = state.trap;
         self.process_end = state.process_end;
         true

@@ -3,11 +3,12 @@
 //! The simulated heap is one range: all objects survive each GC, where they were, whether it is one that
 //! compacts or not. Of the roots the handles are known.
 
-use super::{Raised, handle_id, object_id};
+use super::{Raised, handle_id};
+use crate::heap::object_id;
 use crate::inner::Inner;
 use crate::process::OBJECT_SIZE;
 use crate::target::Target;
-use clr_com::{Bool, ObjectId};
+use clr_com::{Bool, GcHandleId, ObjectId};
 use clr_runtime::profiling::CallbackKind as Kind;
 use clr_walker::profiling::HResult;
 use clr_world::Collection;
@@ -40,13 +41,8 @@ impl Target {
         // SAFETY: as above; pointers are to locals.
         unsafe {
             match raised.kind {
-                Kind::HandleCreated => {
-                    let handle = handle_id(arguments.handle);
-                    call(&mut || second.HandleCreated(handle, object));
-                }
-                Kind::HandleDestroyed => {
-                    let handle = handle_id(arguments.handle);
-                    call(&mut || second.HandleDestroyed(handle));
+                kind @ (Kind::HandleCreated | Kind::HandleDestroyed) => {
+                    call(&mut || self.handle(kind, handle_id(arguments.handle), object));
                 }
                 Kind::GarbageCollectionStarted => {
                     // A GC that the program does not ask for collects the youngest generation (assumed).
@@ -55,6 +51,8 @@ impl Target {
                     let collection =
                         if arguments.induced { arguments.collection } else { Collection::Youngest };
                     let collected = collection.generations(count.into());
+                    let oldest = collected.iter().take(3).filter(|one| **one).count();
+                    inner.heap.begin_collection(arguments.objects, oldest.saturating_sub(1));
                     let collected: Vec<_> = collected.into_iter().map(Bool::from).collect();
                     let is_induced = arguments.induced
                         && (collection != Collection::Compacting
@@ -65,6 +63,7 @@ impl Target {
                     });
                 }
                 Kind::GarbageCollectionFinished => {
+                    inner.heap.end_collection();
                     call(&mut || second.GarbageCollectionFinished());
                 }
                 Kind::MovedReferences => self.moved(inner, arguments.objects),
@@ -90,6 +89,18 @@ impl Target {
             }
         }
         true
+    }
+
+    /// Calls `HandleCreated` or `HandleDestroyed`.
+    pub(crate) fn handle(&self, kind: Kind, handle: GcHandleId, object: ObjectId) -> HResult {
+        let Some(to) = &self.second else { return HResult::OK };
+        // SAFETY: the profiler's object, which there is a reference to.
+        unsafe {
+            match kind {
+                Kind::HandleCreated => to.HandleCreated(handle, object),
+                _ => to.HandleDestroyed(handle),
+            }
+        }
     }
 
     /// Calls `MovedReferences2` and `MovedReferences`: the second not if the first fails, and none without

@@ -1,10 +1,12 @@
 //! Code and its functions.
 
 use super::Call;
-use crate::out::{Answer, put, put_all};
+use crate::out::{Answer, count, put, put_all, wide};
+use crate::results;
 use clr_com::{
     Bool, ClassId, FrameHandle, ICorProfilerInfo2Methods, ICorProfilerInfo4Methods,
-    ICorProfilerInfo9Methods, ICorProfilerInfoMethods, ModuleId, Token,
+    ICorProfilerInfo8Methods, ICorProfilerInfo9Methods, ICorProfilerInfoMethods, IlMap, ModuleId,
+    Token,
 };
 use clr_runtime::profiling::Accepts;
 use clr_runtime::{MethodKind, Outcome};
@@ -14,6 +16,8 @@ use clr_walker::profiling::{
 
 /// Maximum number of pieces that the code of a method has.
 const PIECES: usize = 2;
+/// `void ()`, without `this`.
+static NO_ARGUMENTS: [u8; 3] = [0, 0, 1];
 
 impl Call<'_> {
     /// Answers GetCodeInfo2 to 4: `look` writes pieces of code, and returns their number.
@@ -120,6 +124,54 @@ impl Call<'_> {
         let look = |ranges: &mut [_]| self.caller().get_code_info4(start, ranges);
         // SAFETY: the profiler's pointers.
         unsafe { self.code_info((room, len, ranges), look) }
+    });
+
+    // The signature of a dynamic method is that of all methods of texts: no arguments, no result.
+    ICorProfilerInfo8Methods!(dynamic_info = GetDynamicFunctionInfo(self, function, module, signature,
+        signature_len, room, len, name) {
+        self.begin()?;
+        if function.0 == 0 {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        let Some((_, method)) = self.runtime().code.method(function) else {
+            return self.unknown(function.0);
+        };
+        if method.kind.has_metadata() {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        let text = wide(&method.name);
+        let is_short = !name.is_null() && room > 0 && (room as usize) < text.len();
+        // SAFETY: the profiler's pointers.
+        unsafe {
+            put(module, ModuleId(method.module));
+            if !signature.is_null() && !signature_len.is_null() {
+                put(signature, NO_ARGUMENTS.as_ptr());
+                put(signature_len, NO_ARGUMENTS.len() as u32);
+            }
+            if !name.is_null() {
+                put(name, 0);
+            }
+            if !is_short {
+                put_all(name, room, &text);
+            }
+            put(len, count(text.len()));
+        }
+        Ok(if is_short { results::INSUFFICIENT_BUFFER } else { HResult::OK })
+    });
+
+    // The map is for debuggers, which texts have none of: it is taken, and has no effect.
+    ICorProfilerInfoMethods!(set_il_map = SetILInstrumentedCodeMap(self, function, _start, _len,
+        entries) {
+        self.begin()?;
+        if function.0 == 0 {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        if self.runtime().code.method(function).is_none() {
+            return self.unknown(function.0);
+        }
+        // The runtime owns the entries now, which are of its own heap.
+        let _ = entries;
+        Ok(HResult::OK)
     });
 
     pub(super) unsafe fn is_dynamic(&self, function: FunctionId, is_dynamic: *mut Bool) -> Answer {

@@ -11,6 +11,7 @@ use clr_com::{
 };
 use clr_runtime::profiling::Accepts;
 use clr_walker::profiling::HResult;
+use std::ffi::c_void;
 
 /// `EP_PARAMETER_TYPE_OBJECT`.
 const OBJECT: u32 = 1;
@@ -82,6 +83,20 @@ impl Call<'_> {
         // SAFETY: the profiler's pointers, which are not NULL.
         unsafe { put(provider, self.session.create_provider(read_wide(name))) };
         Ok(HResult::OK)
+    }
+
+    // The function that is called when a session enables the provider is not called yet.
+    pub(super) unsafe fn create_provider_2(
+        &self,
+        name: *const u16,
+        callback: *const c_void,
+        provider: *mut u64,
+    ) -> Answer {
+        if !callback.is_null() {
+            self.session.shared.with(|report| report.not_simulated("EventPipeProviderCallback"));
+        }
+        // SAFETY: the profiler's pointers.
+        unsafe { self.create_provider(name, provider) }
     }
 
     ICorProfilerInfo12Methods!(provider_info = EventPipeGetProviderInfo(self, provider, room, len,

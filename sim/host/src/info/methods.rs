@@ -3,10 +3,11 @@
 use super::{Call, Info};
 use crate::out::{Answer, put};
 use clr_com::{
-    AppDomainId, ArgumentRange, AssemblyId, Bool, ClassId, EltInfo, EventData, EventParameter,
-    EventProviderConfig, FrameHandle, FunctionArguments, FunctionHook, FunctionIdMapper, Guid,
-    Handle, ICorProfilerInfo2Methods, ICorProfilerInfo4Methods, ICorProfilerInfo8Methods, ModuleId,
-    ObjectId, ProcessId, StackSnapshotCallback, Token,
+    AppDomainId, ArgumentRange, AssemblyId, Bool, ClassId, ClauseInfo, ContextId, EltInfo,
+    EventData, EventParameter, EventProviderConfig, FieldOffset, FrameHandle, FunctionArguments,
+    FunctionHook, FunctionIdMapper, GenerationRange, Guid, Handle, ICorProfilerInfo2Methods,
+    ICorProfilerInfo4Methods, ICorProfilerInfo8Methods, IlMap, IlToNative, ModuleId, NonGcRange,
+    ObjectHandleId, ObjectId, ProcessId, StackSnapshotCallback, Token,
 };
 use clr_walker::profiling::{
     Accepts, CodeRange, FunctionId, HResult, ProfilerInfo as _, ReJitId, ThreadId,
@@ -48,6 +49,12 @@ answers! {
         ForceGC: force_gc;
         GetAppDomainInfo => get_app_domain_info;
         GetAssemblyInfo => get_assembly_info;
+        GetClassFromToken => class_of_token;
+        GetFunctionFromToken => function_of_token;
+        IsArrayClass => is_array_class;
+        SetILInstrumentedCodeMap => set_il_map;
+        GetThreadContext => thread_context;
+        GetILToNativeMapping => map;
     }
     ICorProfilerInfo2Methods {
         DoStackSnapshot => walk;
@@ -57,6 +64,19 @@ answers! {
         GetCodeInfo2 => get_code_info2;
         GetClassFromTokenAndTypeArgs => get_class;
         GetThreadAppDomain => get_thread_app_domain;
+        GetStringLayout => string_layout;
+        GetClassLayout => class_layout;
+        GetFunctionFromTokenAndTypeArgs => function_of_token_and_arguments;
+        EnumModuleFrozenObjects => frozen_objects;
+        GetArrayObjectInfo => array_info;
+        GetBoxClassLayout => box_layout;
+        GetRVAStaticAddress => rva_static;
+        GetAppDomainStaticAddress => domain_static;
+        GetThreadStaticAddress => thread_static;
+        GetStaticFieldInfo => static_info;
+        GetGenerationBounds => generation_bounds;
+        GetObjectGeneration => object_generation;
+        GetNotifiedExceptionClauseInfo => clause_info;
     }
     ICorProfilerInfo3Methods {
         EnumModules => enum_modules;
@@ -69,6 +89,10 @@ answers! {
         GetFunctionLeave3Info => leave_info;
         GetFunctionTailcall3Info => tail_call_info;
         GetModuleInfo2 => get_module_info2;
+        EnumJITedFunctions => enum_jitted;
+        GetStringLayout2 => string_layout_2;
+        GetThreadStaticAddress2 => thread_static_2;
+        GetAppDomainsContainingModule => app_domains_of;
     }
     ICorProfilerInfo4Methods {
         EnumThreads => enum_threads;
@@ -76,25 +100,46 @@ answers! {
         GetCodeInfo3 => get_code_info3;
         GetObjectSize2 => get_object_size;
         GetFunctionFromIP2 => get_function_from_ip2;
+        RequestReJIT => request_rejit;
+        RequestRevert => request_revert;
+        GetReJITIDs => rejit_ids;
+        GetILToNativeMapping2 => map_of_version;
+        EnumJITedFunctions2 => enum_jitted;
     }
     ICorProfilerInfo5Methods {
         GetEventMask2 => get_all_events;
         SetEventMask2 => set_events;
     }
-    ICorProfilerInfo6Methods {}
-    ICorProfilerInfo7Methods {}
+    ICorProfilerInfo6Methods {
+        EnumNgenModuleMethodsInliningThisMethod => inliners;
+    }
+    ICorProfilerInfo7Methods {
+        ApplyMetaData => apply_metadata;
+        GetInMemorySymbolsLength => symbols_length;
+        ReadInMemorySymbols => read_symbols;
+    }
     ICorProfilerInfo8Methods {
         IsFunctionDynamic => is_dynamic;
         GetFunctionFromIP3 => get_function_from_ip3;
+        GetDynamicFunctionInfo => dynamic_info;
     }
     ICorProfilerInfo9Methods {
         GetCodeInfo4 => get_code_info4;
+        GetNativeCodeStartAddresses => code_starts;
+        GetILToNativeMapping3 => map_of_code;
     }
     ICorProfilerInfo10Methods {
         SuspendRuntime: suspend_runtime;
         ResumeRuntime: resume_runtime;
+        RequestReJITWithInliners => request_rejit_with_inliners;
+        EnumerateObjectReferences => references;
+        IsFrozenObject => is_frozen;
+        GetLOHObjectSizeThreshold => large_object_threshold;
     }
-    ICorProfilerInfo11Methods {}
+    ICorProfilerInfo11Methods {
+        GetEnvironmentVariable => get_environment_variable;
+        SetEnvironmentVariable => set_environment_variable;
+    }
     ICorProfilerInfo12Methods {
         EventPipeStartSession => start_session;
         EventPipeAddProviderToSession => add_to_session;
@@ -104,9 +149,19 @@ answers! {
         EventPipeDefineEvent => define_event;
         EventPipeWriteEvent => write_event;
     }
-    ICorProfilerInfo13Methods {}
-    ICorProfilerInfo14Methods {}
-    ICorProfilerInfo15Methods {}
+    ICorProfilerInfo13Methods {
+        CreateHandle => create_handle;
+        DestroyHandle => destroy_handle;
+        GetObjectIDFromHandle => object_of_handle;
+    }
+    ICorProfilerInfo14Methods {
+        EventPipeCreateProvider2 => create_provider_2;
+        EnumerateNonGCObjects => non_gc_objects;
+        GetNonGCHeapBounds => non_gc_bounds;
+    }
+    ICorProfilerInfo15Methods {
+        EnumerateGCHeapObjects => heap_objects;
+    }
 }
 
 /// Answers that only take arguments to the runtime, and its results back.

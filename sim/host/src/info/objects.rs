@@ -11,7 +11,7 @@ use clr_walker::profiling::HResult;
 impl Call<'_> {
     /// Checks that an object may be looked at: by a thread of the runtime in cooperative mode
     /// (`AllowObjectInspection`; in a GC any thread may, which is not simulated).
-    fn look_at(
+    pub(super) fn look_at(
         &self,
         object: ObjectId,
     ) -> Result<(), clr_walker::profiling::CallError<clr_runtime::Outcome>> {

@@ -6,7 +6,10 @@ use crate::out::{Answer, count, put, put_all, put_cut, wide};
 use crate::report::Report;
 use crate::results;
 use crate::threads::{Modules, Threads};
-use clr_com::{AppDomainId, ICorProfilerInfo2Methods, ICorProfilerInfo3Methods, ModuleId};
+use clr_com::{
+    AppDomainId, ClauseInfo, ContextId, ICorProfilerInfo2Methods, ICorProfilerInfo3Methods,
+    ModuleId,
+};
 use clr_runtime::metadata::APP_DOMAIN;
 use clr_runtime::profiling::Accepts;
 use clr_runtime::{Lock, ProfilerStatus};
@@ -112,6 +115,44 @@ impl Call<'_> {
         unsafe { put(domain, AppDomainId(APP_DOMAIN)) };
         Ok(HResult::OK)
     });
+
+    // Contexts are AppDomains since remoting is gone: that of a thread is its own.
+    pub(super) unsafe fn thread_context(
+        &self,
+        thread: ThreadId,
+        context: *mut ContextId,
+    ) -> Answer {
+        self.begin()?;
+        if thread.0 == 0 {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        self.check_thread(thread);
+        if self.runtime().thread_of(thread, |_| ()).is_none() {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        // SAFETY: the profiler's pointer.
+        unsafe { put(context, ContextId(APP_DOMAIN)) };
+        Ok(HResult::OK)
+    }
+
+    /// Answers GetNotifiedExceptionClauseInfo where no exception is in flight.
+    pub(super) unsafe fn clause_info(&self, info: *mut ClauseInfo) -> Answer {
+        self.begin()?;
+        if info.is_null() {
+            return self.null("pinfo");
+        }
+        let os = self.session.caller();
+        let trackers = self.runtime().thread(os, |thread| thread.exceptions.trackers.len());
+        if trackers.is_some_and(|count| count > 0) {
+            self.session.shared.with(|report| report.not_simulated(self.method));
+            return Ok(HResult::NOT_IMPLEMENTED);
+        }
+        let none = ClauseInfo { kind: 0, ip: 0, frame_pointer: 0, shadow_stack: 0 };
+        // SAFETY: the profiler's pointer, which is not NULL.
+        unsafe { put(info, none) };
+        let is_managed = self.runtime().object_of(os).is_some();
+        Ok(if is_managed { HResult::FALSE } else { HResult::NOT_MANAGED_THREAD })
+    }
 
     ICorProfilerInfo3Methods!(get_runtime_information = GetRuntimeInformation(self, instance, kind,
         major, minor, build, qfe, room, len, text) {

@@ -1,11 +1,13 @@
 //! Tests of the simulated runtime behind the profiling interfaces.
 #![cfg(target_pointer_width = "64")]
 
+mod answers;
 mod callbacks;
 mod callers;
 mod com;
 mod events;
 mod external;
 mod header;
+mod rejit;
 #[cfg(all(any(target_os = "linux", windows), target_arch = "x86_64"))]
 mod sampler;

@@ -1,9 +1,11 @@
 //! The code manager: maps addresses to managed code and its method, and unwinds it (contract §2.6,
 //! §8.3, §8.4).
 
+mod il_versions;
 mod method;
 mod section;
 
+pub use il_versions::IlVersions;
 pub use method::{
     CodeIndex, CodeVersion, Funclet, FuncletRange, Method, MethodIndex, MethodKind, Tier,
 };
@@ -11,6 +13,7 @@ pub use section::{Block, RangeSection, SectionError, StubKind};
 
 use crate::generation::Generation;
 use clr_unwind::compat::Rules;
+use clr_unwind::win64::UnwindInfo;
 use clr_unwind::{
     CodeMap, CodeMapError, CodeRegion, Memory, Position, Registers, RuntimeFunction, Step,
     UnwindError, Unwinder,
@@ -32,6 +35,8 @@ pub struct CodeManager<'a> {
     map: CodeMap<'a>,
     /// Methods whose code was freed, in the order of freeing.
     freed: RefCell<Vec<MethodIndex>>,
+    /// Versions of IL that the profiler has requested.
+    pub il_versions: RefCell<IlVersions>,
     /// Look-ups in code heaps read two slots of the nibble map (C-147).
     reads_two_slots: bool,
 }
@@ -63,6 +68,11 @@ impl<'a> CodeManager<'a> {
     pub fn add_method(&mut self, method: Method) -> MethodIndex {
         self.methods.push(method);
         MethodIndex(self.methods.len() as u32 - 1)
+    }
+
+    /// Returns all methods.
+    pub fn methods(&self) -> &[Method] {
+        &self.methods
     }
 
     /// Returns all methods, to complete what is known of them.
@@ -231,6 +241,14 @@ impl<'a> CodeManager<'a> {
         } else {
             unwinder.step(registers, Position::Interrupted, memory)
         }
+    }
+
+    /// Returns the size of the prologue of a version of code in bytes; 0 if it has none, or no unwind data.
+    pub fn prologue_size(&self, code: &CodeVersion) -> u32 {
+        let info = self
+            .entry(code.start)
+            .and_then(|(region, function)| UnwindInfo::read(region, function.unwind_info).ok());
+        info.map_or(0, |info| u32::from(info.prologue_size()))
     }
 
     /// Returns the last entry that begins at or before `ip` (VA), regardless of its end.

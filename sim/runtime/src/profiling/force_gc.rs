@@ -79,7 +79,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
     }
 
     /// Makes the calling thread one of the runtime.
-    fn attach(&self) -> Result<()> {
+    pub(super) fn attach(&self) -> Result<()> {
         let (runtime, os) = (self.runtime, self.os);
         let Some(profiler) = self.profiler.filter(|_| runtime.object_of(os).is_none()) else {
             return Ok(());

@@ -2,6 +2,7 @@
 //! methods.
 
 mod callbacks;
+mod callers;
 mod entry;
 mod faults;
 mod filter;
@@ -9,6 +10,7 @@ mod force_gc;
 mod info;
 mod iterator;
 mod policy;
+mod rejit;
 mod report;
 mod suspend;
 mod target;
@@ -16,6 +18,7 @@ mod target;
 mod tests;
 
 pub use callbacks::{CallbackKind, CallbackMode, ProfilerCallback, SuspensionReason};
+pub use callers::{CALLERS, callers_of};
 pub use clr_walker::profiling::{Accepts, Effect, HResult, InfoMethod, SnapshotRequest};
 pub use faults::{CallFault, CallFaults};
 pub use force_gc::GcRequest;

@@ -1,0 +1,169 @@
+//! The heap: generations, references, objects that do not move.
+//!
+//! Results were recorded on 3.1.23, 8.0.34, 9.0.23, 10.0.15 and 11.0.0.
+
+use super::Call;
+use crate::heap::object_id;
+use crate::out::{Answer, count, put, put_all};
+use crate::results;
+use crate::threads::Objects;
+use clr_com::{
+    Bool, GenerationRange, ICorProfilerInfo2Methods, ICorProfilerInfo10Methods,
+    ICorProfilerInfo14Methods, ICorProfilerInfo15Methods, NonGcRange, ObjectId,
+};
+use clr_runtime::profiling::CallbackKind as Kind;
+use clr_runtime::{Outcome, Suspension};
+use clr_walker::profiling::{CallError, HResult};
+use std::ffi::c_void;
+
+/// Smallest size of a large object (bytes): the default of GCLOHThreshold.
+const LARGE_OBJECT: u32 = 85_000;
+/// The heap of objects that no GC looks at (VA, bytes): the runtime makes some at its start. Where it is is assumed.
+const NON_GC_HEAP: NonGcRange =
+    NonGcRange { start: 0x7200_0000_0008, size: 0x530, reserved: 0x3F_FFF8 };
+
+/// `COR_PRF_HIGH_BASIC_GC` (corprof.idl).
+const HIGH_BASIC_GC: u32 = 0x10;
+
+/// An `ObjectCallback` of EnumerateGCHeapObjects: it returns 0 to end the enumeration.
+type ObjectCallback = unsafe extern "system" fn(ObjectId, *mut c_void) -> Bool;
+
+impl Call<'_> {
+    /// Fails unless the runtime has a table of generations: it has one for profilers of GCs (recorded).
+    fn check_generations(&self) -> Result<(), CallError<Outcome>> {
+        let process = self.runtime().process.get();
+        let follows = process.event_mask.contains(Kind::GarbageCollectionStarted.event())
+            || self.session.high_events.get() & HIGH_BASIC_GC != 0;
+        if follows && process.gc_initialized { Ok(()) } else { Err(HResult::FAIL.into()) }
+    }
+
+    ICorProfilerInfo2Methods!(generation_bounds = GetGenerationBounds(self, room, len, ranges) {
+        self.begin()?;
+        self.check_generations()?;
+        // The runtimes since .NET 8 check what CoreCLR 3.1 does not.
+        if room > 0 && ranges.is_null() {
+            let checks = self.session.generation.family().is_core_since(8);
+            return if checks { Ok(HResult::INVALID_ARGUMENT) } else { self.null("ranges") };
+        }
+        let all = self.session.heap.ranges(self.session.generation.family().is_core_since(5));
+        // SAFETY: the profiler's pointers.
+        unsafe {
+            put_all(ranges, room, &all);
+            put(len, count(all.len()));
+        }
+        Ok(HResult::OK)
+    });
+
+    ICorProfilerInfo2Methods!(object_generation = GetObjectGeneration(self, object, range) {
+        self.begin()?;
+        // The runtimes since .NET 8 ask the GC, earlier ones look into a table for profilers of GCs.
+        let asks_gc = self.session.generation.family().is_core_since(8);
+        if !asks_gc {
+            self.check_generations()?;
+        }
+        let is_object = self.session.is_object(object);
+        let Some(found) = is_object.then(|| self.session.heap.range_of(object)).flatten() else {
+            return Ok(if asks_gc { results::NOT_GC_OBJECT } else { HResult::FAIL });
+        };
+        if range.is_null() {
+            return self.null("range");
+        }
+        // SAFETY: the profiler's pointer, which is not NULL.
+        unsafe { put(range, found) };
+        Ok(HResult::OK)
+    });
+
+    ICorProfilerInfo10Methods!(references = EnumerateObjectReferences(self, object, callback, _data) {
+        self.begin()?;
+        if callback.is_null() {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        // Objects of texts have no references.
+        if self.session.is_object(object) { Ok(HResult::FALSE) } else { self.unknown(object.0) }
+    });
+
+    ICorProfilerInfo10Methods!(is_frozen = IsFrozenObject(self, object, frozen) {
+        self.begin()?;
+        if object.0 != 0 && !self.session.is_object(object) {
+            return self.unknown(object.0);
+        }
+        if frozen.is_null() {
+            return self.null("pbFrozen");
+        }
+        // An address outside of the heap counts as frozen, as 0 is.
+        // SAFETY: the profiler's pointer, which is not NULL.
+        unsafe { put(frozen, Bool::from(object.0 == 0)) };
+        Ok(HResult::OK)
+    });
+
+    pub(super) unsafe fn large_object_threshold(&self, threshold: *mut u32) -> Answer {
+        self.begin()?;
+        if threshold.is_null() {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        // SAFETY: the profiler's pointer, which is not NULL.
+        unsafe { put(threshold, LARGE_OBJECT) };
+        Ok(HResult::OK)
+    }
+
+    ICorProfilerInfo14Methods!(non_gc_bounds = GetNonGCHeapBounds(self, room, len, ranges) {
+        self.begin()?;
+        if room > 0 && ranges.is_null() {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        // The heap is made after the profiler is loaded.
+        let started = self.runtime().process.get().gc_initialized;
+        let all = if started { &[NON_GC_HEAP][..] } else { &[] };
+        // SAFETY: the profiler's pointers.
+        unsafe {
+            put_all(ranges, room, all);
+            put(len, count(all.len()));
+        }
+        Ok(HResult::OK)
+    });
+
+    // The heap of objects that no GC looks at has none of the program's.
+    pub(super) unsafe fn non_gc_objects(&self, enumerator: *mut *mut c_void) -> Answer {
+        self.begin()?;
+        if enumerator.is_null() {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        // SAFETY: the profiler's pointer, which is not NULL.
+        unsafe { put(enumerator, Objects::make(self.session, Vec::new())) };
+        Ok(HResult::OK)
+    }
+
+    ICorProfilerInfo15Methods!(heap_objects = EnumerateGCHeapObjects(self, callback, data) {
+        self.begin_enumeration()?;
+        if callback.is_null() {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        if !self.runtime().process.get().started {
+            return Ok(HResult::RUNTIME_UNINITIALIZED);
+        }
+        // SAFETY: the profiler's callback has this signature.
+        let callback = unsafe { std::mem::transmute::<*const c_void, ObjectCallback>(callback) };
+        for number in 1..=self.session.objects_made.get() {
+            // SAFETY: as above; the data are the profiler's own.
+            if unsafe { callback(object_id(number), data) } == 0 {
+                break;
+            }
+        }
+        Ok(HResult::OK)
+    });
+
+    /// Makes the checks of EnumerateGCHeapObjects: it suspends the runtime, unless the profiler has (recorded).
+    fn begin_enumeration(&self) -> Result<(), CallError<Outcome>> {
+        self.begin()?;
+        let process = self.runtime().process.get();
+        if process.suspension != Suspension::None && !process.suspended_by_profiler {
+            return Err(HResult::SUSPENSION_IN_PROGRESS.into());
+        }
+        Ok(())
+    }
+
+    /// Refuses an object that is not in the heap.
+    pub(super) fn check_object(&self, object: ObjectId) -> Result<(), CallError<Outcome>> {
+        if self.session.is_object(object) { Ok(()) } else { self.unknown(object.0) }
+    }
+}

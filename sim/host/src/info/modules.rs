@@ -1,0 +1,68 @@
+//! Modules beyond their names: AppDomains, symbols in memory, changed metadata. No module of a text is in memory alone.
+
+use super::Call;
+use crate::out::{Answer, put, put_all};
+use clr_com::{AppDomainId, ICorProfilerInfo3Methods, ICorProfilerInfo7Methods, ModuleId};
+use clr_runtime::metadata::APP_DOMAIN;
+use clr_walker::profiling::HResult;
+
+impl Call<'_> {
+    ICorProfilerInfo3Methods!(app_domains_of = GetAppDomainsContainingModule(self, module, room, len,
+        domains) {
+        self.begin()?;
+        if module.0 == 0 || room != 0 && domains.is_null() || len.is_null() {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        self.module_of(module.0)?;
+        // SAFETY: the profiler's pointers.
+        unsafe {
+            put_all(domains, room, &[AppDomainId(APP_DOMAIN)]);
+            put(len, 1);
+        }
+        Ok(HResult::OK)
+    });
+
+    pub(super) fn apply_metadata(&self, module: ModuleId) -> Answer {
+        self.begin()?;
+        if module.0 == 0 {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        self.module_of(module.0)?;
+        Ok(HResult::OK)
+    }
+
+    pub(super) unsafe fn symbols_length(&self, module: ModuleId, len: *mut u32) -> Answer {
+        self.begin()?;
+        if len.is_null() {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        // SAFETY: the profiler's pointer, which is not NULL.
+        unsafe { put(len, 0) };
+        self.check_module(module)?;
+        Ok(HResult::OK)
+    }
+
+    ICorProfilerInfo7Methods!(read_symbols = ReadInMemorySymbols(self, module, _offset, bytes, _room,
+        len) {
+        self.begin()?;
+        if bytes.is_null() || len.is_null() {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        // SAFETY: the profiler's pointer, which is not NULL.
+        unsafe { put(len, 0) };
+        self.check_module(module)?;
+        // There are none to read.
+        Ok(HResult::INVALID_ARGUMENT)
+    });
+
+    /// Refuses 0, and ids that are no module's.
+    fn check_module(
+        &self,
+        module: ModuleId,
+    ) -> Result<(), clr_walker::profiling::CallError<clr_runtime::Outcome>> {
+        if module.0 == 0 {
+            return Err(HResult::INVALID_ARGUMENT.into());
+        }
+        self.module_of(module.0).map(|_| ())
+    }
+}

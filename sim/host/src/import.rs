@@ -7,7 +7,7 @@ mod scope;
 mod types;
 
 use crate::enumeration::TokenEnumeration;
-use crate::inner::Inner;
+use crate::inner::{Inner, SharedMetadata};
 use crate::out::{count, put, put_all, put_cut, wide};
 use crate::results;
 use clr_com::{EnumHandle, Token};
@@ -26,6 +26,7 @@ struct Call<'c> {
     method: &'static str,
     session: &'c Rc<Inner>,
     module: &'c Module,
+    data: SharedMetadata,
 }
 
 /// Returns the row of a table that a token names, whatever table it is of: `RidFromToken`.

@@ -9,7 +9,8 @@ use crate::environment::Environment;
 use crate::event_state::Events;
 use crate::exports::Exports;
 use crate::heap::{Heap, is_object};
-use crate::journal::Entry;
+use crate::images::MappedImage;
+use crate::journal;
 use crate::process::Process;
 use crate::profiler_hooks::Hooks;
 use crate::report::Finding;
@@ -18,12 +19,15 @@ use crate::target::Target;
 use crate::turns;
 use clr_com::{ObjectId, OwnedObject};
 use clr_explore::CurrentThread;
+use clr_metadata::Metadata;
 use clr_runtime::OsThreadId;
 use clr_runtime::generation::Generation;
+use clr_runtime::metadata::ModuleImage;
 use clr_scenario::Scenario;
 use clr_walker::profiling::{FunctionId, HResult};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
 use std::rc::Rc;
@@ -62,6 +66,10 @@ pub(crate) struct Inner {
     pub(crate) objects: RefCell<Vec<Box<dyn Kept>>>,
     /// The metadata of modules that were asked for, by number of the process and ModuleID.
     pub(crate) scopes: RefCell<BTreeMap<(usize, u64), Arc<dyn Any + Send + Sync>>>,
+    /// The metadata of modules that was asked for, with what the profiler has changed, by the same.
+    pub(crate) metadata: RefCell<BTreeMap<(usize, u64), SharedMetadata>>,
+    /// The images of modules that were asked for, by address.
+    pub(crate) images: RefCell<BTreeMap<u64, MappedImage>>,
     pub(crate) enumerations: RefCell<BTreeMap<usize, TokenEnumeration>>,
     /// Nesting of walks.
     pub(crate) walks: Cell<u32>,
@@ -91,6 +99,9 @@ pub(crate) struct Inner {
     pub(crate) on_request: RefCell<Option<Rc<OnRequest>>>,
 }
 
+/// The metadata of a module, which the profiler may change.
+pub(crate) type SharedMetadata = Rc<RefCell<Metadata>>;
+
 /// What begins a detach, on the thread that asks for it.
 pub(crate) type OnRequest = dyn Fn(&CurrentThread<'_, '_>);
 
@@ -115,6 +126,27 @@ impl Inner {
 
     pub(crate) fn stage_of(&self, number: usize) -> Option<Rc<Process>> {
         self.stages.borrow().get(number).cloned()
+    }
+
+    /// Returns the metadata of a module of a process, as the image has it until the profiler changes it.
+    pub(crate) fn metadata_of(&self, stage: usize, module: u64) -> Option<SharedMetadata> {
+        if let Some(known) = self.metadata.borrow().get(&(stage, module)) {
+            return Some(Rc::clone(known));
+        }
+        let process = self.stage_of(stage)?;
+        let image = process.runtime().metadata.image(module)?;
+        let made = Rc::new(RefCell::new(image.metadata.clone()));
+        self.metadata.borrow_mut().insert((stage, module), Rc::clone(&made));
+        Some(made)
+    }
+
+    /// Maps the image of a module. Returns its address, or `None` if something else is there.
+    pub(crate) fn map(&self, image: &ModuleImage) -> Option<u64> {
+        let mut images = self.images.borrow_mut();
+        if let Entry::Vacant(entry) = images.entry(image.base) {
+            entry.insert(MappedImage::new(image.base, &image.bytes())?);
+        }
+        Some(image.base)
     }
 
     pub(crate) fn caller(&self) -> OsThreadId {
@@ -181,7 +213,7 @@ impl Inner {
     pub(crate) fn enter(&self, callback: &'static str, call: impl FnOnce() -> HResult) -> HResult {
         // In an interleaving the guest's thread of the system executes it.
         let thread = self.thread_number();
-        self.shared.write(&Entry::Enters { callback, thread: self.thread_name(thread) });
+        self.shared.write(&journal::Entry::Enters { callback, thread: self.thread_name(thread) });
         let before = self.within.replace(Some(callback));
         let result =
             self.shared.counting(CallKind::Callback, callback, thread, || match self.current() {
@@ -189,7 +221,7 @@ impl Inner {
                 None => call(),
             });
         self.within.set(before);
-        self.shared.write(&Entry::Leaves { callback, result });
+        self.shared.write(&journal::Entry::Leaves { callback, result });
         if before.is_none()
             && let Some(watcher) = &*self.watcher.borrow()
         {

@@ -33,6 +33,7 @@
 //! | `info` | `ICorProfilerInfo` to 15 |
 //! | `threads` | enumerators |
 //! | `import`, `enumeration` | `IMetaDataImport2` |
+//! | `images` | images of modules in the profiler's memory |
 //! | `refusals` | reasons of HRESULTs |
 //! | `start` | the start of a profiler, and the modules that a process has from its start |
 //! | `raise`, `receiver` | the program's execution, and methods of the runtime, with callbacks into the profiler |
@@ -82,6 +83,7 @@ mod function_control;
 mod heap;
 #[doc(hidden)]
 pub mod hosting;
+mod images;
 mod import;
 mod info;
 mod inner;

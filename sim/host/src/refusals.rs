@@ -29,6 +29,9 @@ pub const fn reason(result: HResult) -> Option<(&'static str, Option<&'static st
         results::INSUFFICIENT_BUFFER => ("the buffer is too small", None),
         results::ENDED => ("the simulated process has ended", None),
         results::WRONG_THREAD => ("the call came from a thread that is not simulated", None),
+        results::ADDRESS_TAKEN => {
+            ("something else lies at the address of the module's image", None)
+        }
         results::RELEASED => ("the object was released", None),
         _ => return None,
     })

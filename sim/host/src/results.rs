@@ -28,3 +28,5 @@ pub const ENDED: HResult = HResult(0xA0C1_0001);
 pub const WRONG_THREAD: HResult = HResult(0xA0C1_0002);
 /// The object has been released, or its session closed.
 pub const RELEASED: HResult = HResult(0xA0C1_0003);
+/// Something else lies at the address of a module's image.
+pub const ADDRESS_TAKEN: HResult = HResult(0xA0C1_0004);

@@ -119,6 +119,8 @@ impl Session {
             info: RefCell::default(),
             objects: RefCell::default(),
             scopes: RefCell::default(),
+            metadata: RefCell::default(),
+            images: RefCell::default(),
             enumerations: RefCell::default(),
             walks: Cell::new(0),
             explanations: RefCell::default(),

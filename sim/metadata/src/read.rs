@@ -121,7 +121,7 @@ fn read_tables(stream: &[u8], to: &mut Metadata) -> Result<(), MetadataError> {
             values.push(match column.kind {
                 Kind::Coded(coded) => coded.decode(value).ok_or(MetadataError::WrongToken {
                     table: table.name(),
-                    column: column.name,
+                    column: column.name(),
                     value,
                 })?,
                 _ => value,

@@ -27,8 +27,8 @@ pub enum Kind {
 /// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnSchema {
-    /// Its name.
-    pub name: &'static str,
+    /// Its name, with a final 0.
+    pub name_with_end: &'static str,
     /// What it holds.
     pub kind: Kind,
 }
@@ -62,11 +62,16 @@ macro_rules! tables {
                 match self { $(Self::$table => stringify!($table),)* }
             }
 
+            /// Returns the table's name with a final 0.
+            pub const fn name_with_end(self) -> &'static str {
+                match self { $(Self::$table => concat!(stringify!($table), "\0"),)* }
+            }
+
             /// Returns the table's columns.
             pub const fn columns(self) -> &'static [ColumnSchema] {
                 match self {
                     $(Self::$table => &[$(ColumnSchema {
-                        name: stringify!($column),
+                        name_with_end: concat!(stringify!($column), "\0"),
                         kind: tables!(@kind $kind $(($of))?),
                     },)*],)*
                 }
@@ -193,14 +198,19 @@ macro_rules! coded {
             /// All sets.
             pub const ALL: [Self; [$($bits),*].len()] = [$(Self::$name),*];
 
-            /// Returns the name.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$name => stringify!($name),)* }
+            /// Returns the name with a final 0.
+            pub const fn name_with_end(self) -> &'static str {
+                match self { $(Self::$name => concat!(stringify!($name), "\0"),)* }
             }
 
             /// Returns the number of bits that the tag takes.
             pub const fn bits(self) -> u32 {
                 match self { $(Self::$name => $bits,)* }
+            }
+
+            /// Returns the nil tokens of the tables in the order of their tags.
+            pub const fn tokens(self) -> &'static [u32] {
+                match self { $(Self::$name => &[$((Table::$table as u32) << 24),*],)* }
             }
 
             /// Returns the tables in the order of their tags.
@@ -229,6 +239,13 @@ coded! {
     CustomAttributeType 3 { Module Module Method MemberRef Module }
     ResolutionScope 2 { Module ModuleRef AssemblyRef TypeRef }
     TypeOrMethodDef 1 { TypeDef Method }
+}
+
+impl ColumnSchema {
+    /// Returns the column's name.
+    pub fn name(&self) -> &'static str {
+        self.name_with_end.trim_end_matches('\0')
+    }
 }
 
 impl Coded {

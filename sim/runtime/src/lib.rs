@@ -60,11 +60,12 @@ pub use wait::Wait;
 
 use crate::explain::{Event, Log};
 use crate::generation::Generation;
-use crate::metadata::ModuleNames;
+use crate::metadata::{MethodCalls, ModuleNames};
 use crate::profiling::{CallFault, CallFaults, GcRequest, ProfilerCallback};
 use clr_machine::Machine;
 use clr_walker::profiling::ThreadId;
 use core::cell::{Cell, RefCell};
+use std::sync::Arc;
 
 /// The profiler's side of ICorProfilerCallback: receives the callbacks that the runtime makes on
 /// its own.
@@ -183,11 +184,13 @@ impl<M: TargetMemory> Runtime<'_, M> {
         }
     }
 
-    /// Names the managed code: with these modules, and defaults for the rest.
-    pub fn name_code(&mut self, modules: &[ModuleNames]) {
+    /// Names the managed code: with these modules, and defaults for the rest. `calls` says which methods call which.
+    pub fn name_code(&mut self, modules: &[ModuleNames], calls: &Arc<MethodCalls>) {
         let core_library =
             if self.generation.is_core() { "System.Private.CoreLib.dll" } else { "mscorlib.dll" };
-        self.metadata = Metadata::new(modules, core_library);
+        self.metadata = Metadata::new(modules, core_library)
+            .with_calls(Arc::clone(calls))
+            .with_flat_modules(self.generation.has_flat_modules());
         self.metadata.describe(&mut self.code);
     }
 

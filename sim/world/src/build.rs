@@ -2,6 +2,7 @@
 
 use super::arguments::Made;
 use super::arrangement::Awaited;
+use super::calls::calls;
 use super::step::Step;
 use super::suspension::StopBy;
 use super::thread::Executed;
@@ -19,7 +20,7 @@ use clr_runtime::code_manager::{
     Block, CodeVersion, Funclet, FuncletRange, Method, RangeSection, SectionError,
 };
 use clr_runtime::generation::Generation;
-use clr_runtime::metadata::ModuleNames;
+use clr_runtime::metadata::{MethodCalls, ModuleNames};
 use clr_runtime::{
     CodeManager, FRAME_TOP, MethodKind, NativeCode, NativeFunction, OsThreadId, Runtime, Thread,
     ThreadFields,
@@ -28,6 +29,7 @@ use clr_unwind::{CodeMap, CodeMapError, Gpr, Unreadable};
 use clr_walker::profiling::{EventMask, FunctionId as MethodId, ThreadId};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// All events that a world has: the event mask of a world's profiler unless another one is set.
@@ -94,6 +96,8 @@ pub struct Build {
     ranges: Vec<(u64, u64)>,
     /// Modules and types with names of their own.
     modules: Vec<ModuleNames>,
+    /// Which methods call which, for their IL.
+    calls: Arc<MethodCalls>,
     /// The methods that the JIT inlines into others.
     inlines: BTreeMap<FunctionIndex, Vec<FunctionIndex>>,
     /// The method whose class a thread loads before it begins with the method.
@@ -139,7 +143,8 @@ impl Build {
             }
         }
         let (modules, inlines, first) = (Vec::new(), BTreeMap::new(), None);
-        Ok(Self { generation, expanded, linked, ranges, modules, inlines, first })
+        let calls = Arc::new(calls(program));
+        Ok(Self { generation, expanded, linked, ranges, modules, calls, inlines, first })
     }
 
     /// Gives the program's types and methods these names.
@@ -180,7 +185,7 @@ impl Build {
     pub fn world(&self, threads: &[ThreadStart]) -> Result<World<'_>, BuildError> {
         let mut runtime = Runtime::new(self.generation, self.machine()?);
         runtime.code = self.code()?.on(self.generation);
-        runtime.name_code(&self.modules);
+        runtime.name_code(&self.modules, &self.calls);
         runtime.native = self.native()?;
         runtime.change_process(|process| process.event_mask = ALL_EVENTS);
         let mut executed = Vec::new();

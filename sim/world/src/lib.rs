@@ -36,6 +36,7 @@ mod arguments;
 mod arranged;
 mod arrangement;
 mod build;
+mod calls;
 mod collected;
 mod collection;
 mod common;

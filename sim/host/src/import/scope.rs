@@ -117,7 +117,10 @@ impl Scope {
             let Some(module) = stage.runtime().metadata.module(self.module) else {
                 return Ok(HResult::UNEXPECTED);
             };
-            act(&Call { method, session, module })
+            let Some(data) = session.metadata_of(self.stage, self.module) else {
+                return Ok(HResult::UNEXPECTED);
+            };
+            act(&Call { method, session, module, data })
         })
     }
 }

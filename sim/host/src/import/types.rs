@@ -52,7 +52,7 @@ impl Call<'_> {
             put(signature, found.signature.as_ptr());
             put(signature_size, count(found.signature.len()));
             put(attr, found.flags);
-            put(code_rva, found.rva);
+            put(code_rva, self.data.borrow().get(token, clr_metadata::Method::RVA));
             put(impl_flags, 0);
             Ok(put_name(&found.name, capacity, len, to))
         }
@@ -229,10 +229,10 @@ impl IMetaDataImportMethods for Import {
         if token & TABLE == FIELD_DEF {
             return Ok(results::INDEX_NOT_FOUND);
         }
-        let found = row(call.module.methods(), token)?;
+        row(call.module.methods(), token)?;
         // SAFETY: the profiler's pointers.
         unsafe {
-            put(code_rva, found.rva);
+            put(code_rva, call.data.borrow().get(token, clr_metadata::Method::RVA));
             put(impl_flags, 0);
         }
         Ok(HResult::OK)

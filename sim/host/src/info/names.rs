@@ -15,8 +15,9 @@ use std::ffi::c_void;
 
 /// The process's id: always the same.
 const PROCESS: u64 = 0x2A4;
-/// `COR_PRF_MODULE_DISK`, and `COR_PRF_MODULE_FLAT_LAYOUT`, which modules have on Linux (observed).
+/// `COR_PRF_MODULE_DISK`, `COR_PRF_MODULE_NGEN` of precompiled modules, and `COR_PRF_MODULE_FLAT_LAYOUT`.
 const MODULE_DISK: u32 = 1;
+const PRECOMPILED: u32 = 2;
 const FLAT_LAYOUT: u32 = 0x20;
 /// The bits of CorOpenFlags that GetModuleMetaData knows: `ofWrite` and `ofNoTransform`.
 const OPEN_FLAGS: u32 = 0x1001;
@@ -35,11 +36,20 @@ impl Call<'_> {
         let module = self.module_of(module.0)?;
         self.caller().may_fail(self.method)?;
         let path = wide(&module.path);
-        let is_flat = self.session.generation.is_unix();
+        let metadata = &self.runtime().metadata;
+        let Some(image) = metadata.image(module.id) else { return self.unknown(module.id) };
+        let Some(address) = self.session.map(image) else { return Ok(results::ADDRESS_TAKEN) };
+        let mut kind = MODULE_DISK;
+        if metadata.is_precompiled(module.id) {
+            kind |= PRECOMPILED;
+        }
+        if image.is_flat {
+            kind |= FLAT_LAYOUT;
+        }
         let mut result = HResult::OK;
         // SAFETY: the profiler's pointers.
         unsafe {
-            put(flags, MODULE_DISK | if is_flat { FLAT_LAYOUT } else { 0 });
+            put(flags, kind);
             if !name.is_null() && capacity > 0 {
                 if (capacity as usize) < path.len() {
                     put(name, 0);
@@ -49,7 +59,7 @@ impl Call<'_> {
                 }
             }
             put(len, count(path.len()));
-            put(base, module.base as *const u8);
+            put(base, address as *const u8);
             put(assembly, AssemblyId(module.assembly));
         }
         Ok(result)

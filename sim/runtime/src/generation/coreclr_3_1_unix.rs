@@ -62,6 +62,7 @@ pub(super) const ANSWERS: Answers = Answers {
         "src/vm/jitinterface.cpp: CEEInfo::getTailCallCopyArgsThunk",
     ),
     p_invokes_are_methods: observed(false),
+    has_flat_modules: observed(true),
     has_suppressed_transitions: read(false, "src/vm/method.hpp: NDirectMethodDesc"),
     has_software_exception_frames: observed(false),
     hides_exception_handling: observed(false),

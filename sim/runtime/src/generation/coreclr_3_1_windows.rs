@@ -62,6 +62,7 @@ pub(super) const ANSWERS: Answers = Answers {
         "src/vm/jitinterface.cpp: CEEInfo::getTailCallCopyArgsThunk",
     ),
     p_invokes_are_methods: assumed(false, "as CoreCLR 3.1 on Unix, where it was observed"),
+    has_flat_modules: assumed(false, "the system maps each section at its RVA"),
     has_suppressed_transitions: read(false, "src/vm/method.hpp: NDirectMethodDesc"),
     has_software_exception_frames: observed(false),
     hides_exception_handling: observed(false),

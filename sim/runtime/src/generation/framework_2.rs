@@ -105,6 +105,7 @@ pub(super) const ANSWERS: Answers = Answers {
     ),
     has_tail_call_dispatcher: assumed(false, "came with .NET 5"),
     p_invokes_are_methods: assumed(false, "as CoreCLR 3.1"),
+    has_flat_modules: assumed(false, "the system maps each section at its RVA"),
     has_suppressed_transitions: assumed(false, "SuppressGCTransitionAttribute came with .NET 5"),
     has_software_exception_frames: assumed(false, "came after .NET 9"),
     hides_exception_handling: assumed(false, "managed exception handling came with .NET 9"),

@@ -53,6 +53,7 @@ pub(super) const ANSWERS: Answers = Answers {
     has_tail_call_frames: assumed(true, AS_3_1),
     has_tail_call_dispatcher: assumed(false, AS_3_1),
     p_invokes_are_methods: assumed(false, "as CoreCLR 3.1"),
+    has_flat_modules: assumed(false, "the system maps each section at its RVA"),
     has_suppressed_transitions: assumed(false, AS_3_1),
     has_software_exception_frames: assumed(false, AS_3_1),
     hides_exception_handling: assumed(false, AS_3_1),

@@ -67,6 +67,7 @@ pub(super) const ANSWERS: Answers = Answers {
     has_tail_call_frames: assumed(false, NEIGHBORS),
     has_tail_call_dispatcher: assumed(true, NEIGHBORS),
     p_invokes_are_methods: observed(false),
+    has_flat_modules: observed(true),
     has_suppressed_transitions: assumed(true, NEIGHBORS),
     has_software_exception_frames: observed(true),
     hides_exception_handling: observed(true),

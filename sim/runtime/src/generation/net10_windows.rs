@@ -76,6 +76,7 @@ pub(super) const ANSWERS: Answers = Answers {
         "docs/design/features/tailcalls-with-helpers.md, since .NET 5",
     ),
     p_invokes_are_methods: observed(false),
+    has_flat_modules: assumed(false, "the system maps each section at its RVA"),
     has_suppressed_transitions: documented(true, "SuppressGCTransitionAttribute, since .NET 5"),
     has_software_exception_frames: observed(true),
     hides_exception_handling: observed(true),

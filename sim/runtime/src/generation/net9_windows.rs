@@ -62,6 +62,7 @@ pub(super) const ANSWERS: Answers = Answers {
     has_tail_call_frames: assumed(false, NEIGHBORS),
     has_tail_call_dispatcher: assumed(true, NEIGHBORS),
     p_invokes_are_methods: observed(false),
+    has_flat_modules: assumed(false, "the system maps each section at its RVA"),
     has_suppressed_transitions: assumed(true, NEIGHBORS),
     has_software_exception_frames: observed(false),
     hides_exception_handling: assumed(true, NEIGHBORS),

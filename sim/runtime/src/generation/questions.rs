@@ -197,6 +197,10 @@ questions! {
     /// methods that it calls; elsewhere it is an IL stub (C-058, C-067).
     p_invokes_are_methods: bool,
 
+    /// Returns true if a module without precompiled code lies in memory as in its file (COR_PRF_MODULE_FLAT_LAYOUT): RVAs are not
+    /// offsets from its base.
+    has_flat_modules: bool,
+
     /// Returns true if a P/Invoke can omit its transition (contract §4.1).
     has_suppressed_transitions: bool,
 

@@ -8,16 +8,19 @@
 //! Of a method's signature nothing is known: each is `public static void`, without parameters, and
 //! each constructor `public void`.
 
+mod image;
 mod names;
 mod tables;
 #[cfg(test)]
 mod tests;
 
+pub use image::{MethodCalls, ModuleImage};
 pub use names::{MethodNames, ModuleNames, TypeNames};
 pub use tables::{GenericParameter, MetadataToken, MethodDef, Module, TypeDef, TypeRef};
 
 use crate::{CodeManager, Method};
 use names::{assembly_name, split};
+use std::sync::{Arc, OnceLock};
 
 /// The `AppDomainID` of the only AppDomain.
 pub const APP_DOMAIN: u64 = 0x7FF8_4000_0000;
@@ -29,11 +32,8 @@ const ASSEMBLIES: u64 = 0x7FF8_4100_0000;
 const MODULES: u64 = 0x7FF8_4200_0000;
 /// First `ClassID`.
 const CLASSES: u64 = 0x7FF8_4300_0000;
-/// First base address of a module (VA). Nothing is mapped there.
-const BASES: u64 = 0x7FF8_5000_0000;
-/// Distance between two ids, and between the bases of two modules.
+/// Distance between two ids.
 const PITCH: u64 = 0x1000;
-const BASE_PITCH: u64 = 0x10_0000;
 const CLASS_PITCH: u64 = 0x80;
 
 /// Path of the module that a method is in without further words.
@@ -51,6 +51,11 @@ pub struct Metadata {
     classes: Vec<(usize, usize)>,
     /// Path of the core library.
     core_library: String,
+    /// Which methods call which.
+    calls: Arc<MethodCalls>,
+    /// True if modules lie in memory as in their files, unless they are precompiled.
+    has_flat_modules: bool,
+    images: OnceLock<Vec<ModuleImage>>,
 }
 
 /// The place of a method among the names.
@@ -122,7 +127,7 @@ impl Metadata {
 
     /// Returns the place of a method, given its full name. A type and a module that do not exist
     /// are added.
-    pub fn place(&mut self, name: &str) -> MethodPlace {
+    fn place(&mut self, name: &str) -> MethodPlace {
         let (module, row, method) = match self.declared(name) {
             Some(found) => found,
             None => self.undeclared(name),
@@ -132,17 +137,36 @@ impl Metadata {
 
     /// Returns the place of a method without metadata: in the global type of the default module,
     /// with a nil token.
-    pub fn place_dynamic(&mut self) -> MethodPlace {
+    fn place_dynamic(&mut self) -> MethodPlace {
         let module = self.default_module();
         let Some(module) = self.modules.get(module) else { return MethodPlace::default() };
         let class = module.types().first().map_or(0, |global| global.class);
         MethodPlace { class, module: module.id, token: tables::METHOD_DEF, parameters: (0, 0) }
     }
 
+    /// Says which methods call which, for their IL.
+    #[must_use]
+    pub fn with_calls(self, calls: Arc<MethodCalls>) -> Self {
+        Self { calls, ..self }
+    }
+
+    /// Says if modules lie in memory as in their files.
+    #[must_use]
+    pub fn with_flat_modules(self, has_flat_modules: bool) -> Self {
+        Self { has_flat_modules, ..self }
+    }
+
     /// Sets class, module and token of each method of a code manager.
     pub fn describe(&mut self, code: &mut CodeManager<'_>) {
         self.default_module();
         self.core_library_index();
+        for method in code.methods_mut().iter().filter(|one| one.kind.has_metadata()) {
+            self.place(&method.name);
+        }
+        // The methods of a type have successive rows (ECMA-335, II.22.37), now that all are known.
+        for module in &mut self.modules {
+            module.number();
+        }
         for method in code.methods_mut() {
             let has_metadata = method.kind.has_metadata();
             let place = if has_metadata { self.place(&method.name) } else { self.place_dynamic() };
@@ -219,7 +243,7 @@ impl Metadata {
         let number = self.modules.len() as u64;
         let is_core = path == self.core_library;
         self.modules.push(Module::new(
-            (MODULES + PITCH * number, ASSEMBLIES + PITCH * number, BASES + BASE_PITCH * number),
+            (MODULES + PITCH * number, ASSEMBLIES + PITCH * number),
             path,
             assembly.unwrap_or_else(|| assembly_name(path)),
             (!is_core).then(|| assembly_name(&self.core_library)),

@@ -1,6 +1,8 @@
 //! The tables of a module.
 
 use super::names::{MethodNames, TypeNames, file_name, split};
+use clr_metadata::{Coded, method_signature};
+use std::collections::BTreeMap;
 
 /// A metadata token: a table in the highest byte, a row in the others.
 pub type MetadataToken = u32;
@@ -25,15 +27,6 @@ const PUBLIC_STATIC: u32 = 0x96;
 const CONSTRUCTOR: u32 = 0x1886;
 /// `mdPrivate | mdStatic | mdHideBySig | mdSpecialName | mdRTSpecialName`.
 const CLASS_CONSTRUCTOR: u32 = 0x1891;
-/// ELEMENT_TYPE_VOID.
-const VOID: u8 = 1;
-/// IMAGE_CEE_CS_CALLCONV_GENERIC.
-const GENERIC: u8 = 0x10;
-/// IMAGE_CEE_CS_CALLCONV_HASTHIS.
-const HAS_THIS: u8 = 0x20;
-/// RVA of the first method's IL, and the distance to the next.
-const FIRST_RVA: u32 = 0x2050;
-const RVA_PITCH: u32 = 0x10;
 
 /// A module, which is the manifest module of an assembly of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +35,6 @@ pub struct Module {
     pub id: u64,
     /// `AssemblyID`.
     pub assembly: u64,
-    /// Load address (VA). Nothing is mapped there.
-    pub base: u64,
     /// Path of the file.
     pub path: String,
     /// Simple name of the assembly.
@@ -90,8 +81,6 @@ pub struct MethodDef {
     pub flags: u32,
     /// Signature blob.
     pub signature: Vec<u8>,
-    /// RVA of the IL.
-    pub rva: u32,
 }
 
 /// A row of the table TypeRef.
@@ -122,7 +111,7 @@ pub struct GenericParameter {
 
 impl Module {
     pub(super) fn new(
-        (id, assembly, base): (u64, u64, u64),
+        (id, assembly): (u64, u64),
         path: &str,
         assembly_name: &str,
         core_library: Option<&str>,
@@ -136,7 +125,6 @@ impl Module {
         Self {
             id,
             assembly,
-            base,
             path: path.to_owned(),
             assembly_name: assembly_name.to_owned(),
             assembly_refs: core_library.map(str::to_owned).into_iter().collect(),
@@ -191,6 +179,11 @@ impl Module {
     /// Returns the type parameters of a type or method.
     pub fn parameters_of(&self, owner: MetadataToken) -> impl Iterator<Item = &GenericParameter> {
         self.parameters.iter().filter(move |parameter| parameter.owner == owner)
+    }
+
+    /// Returns all custom attributes: tokens of the items, and full names of the classes.
+    pub(super) fn attributes(&self) -> impl Iterator<Item = (MetadataToken, &str)> {
+        self.attributes.iter().map(|(owner, class)| (*owner, class.as_str()))
     }
 
     /// Returns the full names of the classes of an item's custom attributes.
@@ -253,20 +246,37 @@ impl Module {
         let row = self.methods.len() as u32;
         let token = METHOD_DEF | (row + 1);
         let (flags, has_this) = match names.name.as_str() {
-            ".ctor" => (CONSTRUCTOR, HAS_THIS),
-            ".cctor" => (CLASS_CONSTRUCTOR, 0),
-            _ => (PUBLIC_STATIC, 0),
+            ".ctor" => (CONSTRUCTOR, true),
+            ".cctor" => (CLASS_CONSTRUCTOR, false),
+            _ => (PUBLIC_STATIC, false),
         };
-        let signature = match u8::try_from(names.parameters.len()) {
-            Ok(arity @ 1..=0x7F) => vec![has_this | GENERIC, arity, 0, VOID],
-            _ => vec![has_this, 0, VOID],
-        };
-        let rva = FIRST_RVA + RVA_PITCH * row;
+        let signature = method_signature(has_this, names.parameters.len() as u32);
         let name = names.name.clone();
-        self.methods.push(MethodDef { token, owner, name, flags, signature, rva });
+        self.methods.push(MethodDef { token, owner, name, flags, signature });
         self.add_parameters(token, &names.parameters);
         self.add_attributes(token, &names.attributes);
         token
+    }
+
+    /// Numbers methods by their types, and type parameters by their owners.
+    pub(super) fn number(&mut self) {
+        self.methods.sort_by_key(|method| method.owner);
+        let mut tokens = BTreeMap::new();
+        for (row, method) in (1..).zip(&mut self.methods) {
+            tokens.insert(method.token, METHOD_DEF | row);
+            method.token = METHOD_DEF | row;
+        }
+        let numbered = |token: MetadataToken| tokens.get(&token).copied().unwrap_or(token);
+        for parameter in &mut self.parameters {
+            parameter.owner = numbered(parameter.owner);
+        }
+        self.parameters.sort_by_key(|parameter| Coded::TypeOrMethodDef.encode(parameter.owner));
+        for (row, parameter) in (1..).zip(&mut self.parameters) {
+            parameter.token = GENERIC_PARAMETER | row;
+        }
+        for (owner, _) in &mut self.attributes {
+            *owner = numbered(*owner);
+        }
     }
 
     fn add_parameters(&mut self, owner: MetadataToken, names: &[String]) {

@@ -16,6 +16,7 @@ use clr_runtime::{
 use clr_unwind::{Gpr, Memory, Registers, Unreadable};
 use clr_walker::profiling::{FunctionId, SnapshotFlags, ThreadId};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Start of the CONTEXTs that Frames point to (VA).
@@ -127,7 +128,7 @@ impl SyntheticProcess {
         // Setting up has checked that both can be created.
         let mut runtime = Runtime::new(thread.generation, wrap(self.memory().unwrap_or_default()));
         runtime.code = self.code().unwrap_or_default().on(thread.generation);
-        runtime.name_code(&thread.modules);
+        runtime.name_code(&thread.modules, &Arc::default());
         runtime.native = self.native();
         runtime.process.set(thread.process);
         runtime.threads.replace(self.threads());

@@ -1,6 +1,7 @@
 //! Tests of the places from which methods may be called (contract §5, §6).
 
 use super::*;
+use std::sync::Arc;
 
 type Method = (&'static str, fn(Caller<'_, '_, Machine>) -> Answer<()>);
 
@@ -269,7 +270,7 @@ fn code_is_named_after_the_core_library_of_its_product() {
     use crate::metadata::Module;
     for generation in Generation::ALL {
         let mut runtime = process(generation);
-        runtime.name_code(&[]);
+        runtime.name_code(&[], &Arc::default());
         let names: Vec<_> = runtime.metadata.modules().iter().map(Module::name).collect();
         let is_framework = generation.name().starts_with("framework");
         let core = if is_framework { "mscorlib.dll" } else { "System.Private.CoreLib.dll" };
@@ -288,7 +289,8 @@ fn a_class_is_loaded_by_its_token_and_type_arguments() {
         let (name, parameters) = ("App.List".to_owned(), vec!["T".to_owned()]);
         let types = vec![TypeNames { name, parameters, ..TypeNames::default() }];
         let path = "App.dll".to_owned();
-        runtime.name_code(&[ModuleNames { path, types, ..ModuleNames::default() }]);
+        runtime
+            .name_code(&[ModuleNames { path, types, ..ModuleNames::default() }], &Arc::default());
         let module = &runtime.metadata.modules()[0];
         let (app, list, object) =
             (module.id, module.types()[1].class, runtime.metadata.object_class());

@@ -544,6 +544,40 @@ struct IMetaDataAssemblyEmit : IUnknown {
     virtual HRESULT SetManifestResourceProps(mdToken resource, mdToken implementation, uint32_t offset, uint32_t resource_flags) = 0; // 12
 };
 
+struct IMetaDataTables : IUnknown {
+    static constexpr GUID IID = {0xd8f579ab, 0x402d, 0x4b8e, {0x82, 0xd9, 0x5d, 0x63, 0xb1, 0x06, 0x5c, 0x68}};
+    virtual HRESULT GetStringHeapSize(uint32_t *size) = 0; // 3
+    virtual HRESULT GetBlobHeapSize(uint32_t *size) = 0; // 4
+    virtual HRESULT GetGuidHeapSize(uint32_t *size) = 0; // 5
+    virtual HRESULT GetUserStringHeapSize(uint32_t *size) = 0; // 6
+    virtual HRESULT GetNumTables(uint32_t *tables_len) = 0; // 7
+    virtual HRESULT GetTableIndex(uint32_t token, uint32_t *table) = 0; // 8
+    virtual HRESULT GetTableInfo(uint32_t table, uint32_t *row_size, uint32_t *rows_len, uint32_t *columns_len, uint32_t *key, const uint8_t **name) = 0; // 9
+    virtual HRESULT GetColumnInfo(uint32_t table, uint32_t column, uint32_t *offset, uint32_t *size, uint32_t *kind, const uint8_t **name) = 0; // 10
+    virtual HRESULT GetCodedTokenInfo(uint32_t coded, uint32_t *tokens_len, const uint32_t **tokens, const uint8_t **name) = 0; // 11
+    virtual HRESULT GetRow(uint32_t table, uint32_t row, const void **bytes) = 0; // 12
+    virtual HRESULT GetColumn(uint32_t table, uint32_t column, uint32_t row, uint32_t *value) = 0; // 13
+    virtual HRESULT GetString(uint32_t offset, const uint8_t **string) = 0; // 14
+    virtual HRESULT GetBlob(uint32_t offset, uint32_t *size, const void **blob) = 0; // 15
+    virtual HRESULT GetGuid(uint32_t number, const GUID **guid) = 0; // 16
+    virtual HRESULT GetUserString(uint32_t offset, uint32_t *size, const void **blob) = 0; // 17
+    virtual HRESULT GetNextString(uint32_t offset, uint32_t *next) = 0; // 18
+    virtual HRESULT GetNextBlob(uint32_t offset, uint32_t *next) = 0; // 19
+    virtual HRESULT GetNextGuid(uint32_t number, uint32_t *next) = 0; // 20
+    virtual HRESULT GetNextUserString(uint32_t offset, uint32_t *next) = 0; // 21
+};
+
+struct IMetaDataTables2 : IMetaDataTables {
+    static constexpr GUID IID = {0xbadb5f70, 0x58da, 0x43a9, {0xa1, 0xc6, 0xd7, 0x48, 0x19, 0xf1, 0x9b, 0x15}};
+    virtual HRESULT GetMetaDataStorage(const void **root, uint32_t *size) = 0; // 22
+    virtual HRESULT GetMetaDataStreamInfo(uint32_t number, const uint8_t **name, const void **stream, uint32_t *size) = 0; // 23
+};
+
+struct IMetaDataInfo : IUnknown {
+    static constexpr GUID IID = {0x7998ea64, 0x7f95, 0x48b8, {0x86, 0xfc, 0x17, 0xca, 0xf4, 0x8b, 0xf5, 0xcb}};
+    virtual HRESULT GetFileMapping(const void **data, uint64_t *size, uint32_t *mapping_type) = 0; // 3
+};
+
 struct ICorProfilerCallback : IUnknown {
     static constexpr GUID IID = {0x176fbed1, 0xa55c, 0x4796, {0x98, 0xca, 0xa9, 0xda, 0x0e, 0xf8, 0x83, 0xe7}};
     virtual HRESULT Initialize(void *info) = 0; // 3

@@ -1,22 +1,33 @@
-//! `IMetaDataImport2` and `IMetaDataAssemblyImport` over the names of a module. Results are those of `RegMeta` of CoreCLR 3.1
-//! (src/md/compiler/import.cpp, regmeta_import.cpp, custattr_import.cpp, assemblymd.cpp).
+//! The interfaces of a module's metadata, over its tables. Results are those of `RegMeta` of CoreCLR 3.1
+//! (src/md/compiler/import.cpp, regmeta_import.cpp, custattr_import.cpp, assemblymd.cpp) and of dotnet/runtime
+//! (src/coreclr/md/compiler, emit.cpp and regmeta_imetadatatables.cpp, too).
+
+#![allow(clippy::unnecessary_wraps, reason = "each answer has this form")]
 
 mod assemblies;
-mod generics;
+mod assembly_emit;
+mod blobs;
+mod emit;
+mod enumerations;
+mod members;
+mod methods;
 mod scope;
+mod table_info;
 mod types;
 
 use crate::enumeration::TokenEnumeration;
 use crate::inner::{Inner, SharedMetadata};
 use crate::out::{count, put, put_all, put_cut, wide};
+use crate::process::Process;
 use crate::results;
 use clr_com::{EnumHandle, Token};
-use clr_runtime::metadata::Module;
+use clr_metadata::Table;
+use clr_runtime::metadata::{Module, ModuleImage};
 use clr_walker::profiling::HResult;
 use std::rc::Rc;
 
 pub(crate) use scope::Scope;
-use scope::{Assemblies, Import};
+use scope::{Assemblies, AssemblyEmit, Emit, Import, Info, Tables};
 
 /// Distance between two handles of enumerations.
 const HANDLE_PITCH: usize = 0x10;
@@ -25,15 +36,14 @@ const HANDLE_PITCH: usize = 0x10;
 struct Call<'c> {
     method: &'static str,
     session: &'c Rc<Inner>,
+    process: &'c Process,
     module: &'c Module,
     data: SharedMetadata,
 }
 
-/// Returns the row of a table that a token names, whatever table it is of: `RidFromToken`.
-fn row<T>(table: &[T], token: Token) -> Result<&T, HResult> {
-    let index = (token & 0x00FF_FFFF).checked_sub(1);
-    index.and_then(|index| table.get(index as usize)).ok_or(results::INDEX_NOT_FOUND)
-}
+/// The bits of a token that hold its table, and those of a user string (mdtString).
+const TABLE: u32 = 0xFF00_0000;
+const STRING: u32 = 0x7000_0000;
 
 /// Writes a name and its length (CMiniMdRW::Impl_GetStringW).
 unsafe fn put_name(name: &str, capacity: u32, len: *mut u32, to: *mut u16) -> HResult {
@@ -57,6 +67,17 @@ unsafe fn put_name(name: &str, capacity: u32, len: *mut u32, to: *mut u16) -> HR
 }
 
 impl Call<'_> {
+    /// Refuses a token without a row, whatever table it is of: `RidFromToken`.
+    fn check(&self, table: Table, token: Token) -> Result<(), HResult> {
+        let has = self.data.borrow().has_row(table, token);
+        has.then_some(()).ok_or(results::INDEX_NOT_FOUND)
+    }
+
+    /// Returns the module's image.
+    fn image(&self) -> Option<&ModuleImage> {
+        self.process.runtime().metadata.image(self.module.id)
+    }
+
     /// Refuses NULL where a CLR does not check.
     fn null(&self, argument: &'static str) -> HResult {
         self.session.shared.find_null(self.method, argument);
@@ -67,7 +88,7 @@ impl Call<'_> {
     unsafe fn enumerate_tokens(
         &self,
         enumerator: *mut EnumHandle,
-        tokens: impl FnOnce() -> Vec<Token>,
+        tokens: impl FnOnce() -> Result<Vec<Token>, HResult>,
         (to, capacity, fetched): (*mut Token, u32, *mut u32),
     ) -> HResult {
         if enumerator.is_null() {
@@ -80,8 +101,12 @@ impl Call<'_> {
         // SAFETY: the profiler's pointer, which is not NULL.
         let mut handle = unsafe { enumerator.read_unaligned() } as usize;
         if handle == 0 {
+            let tokens = match tokens() {
+                Ok(tokens) => tokens,
+                Err(refused) => return refused,
+            };
             handle = HANDLE_PITCH + enumerations.last_key_value().map_or(0, |(last, _)| *last);
-            enumerations.insert(handle, TokenEnumeration { tokens: tokens(), at: 0 });
+            enumerations.insert(handle, TokenEnumeration { tokens, at: 0 });
         }
         let Some(enumeration) = enumerations.get_mut(&handle) else { return self.unknown(handle) };
         let rest = enumeration.tokens.get(enumeration.at..).unwrap_or_default();

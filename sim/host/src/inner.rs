@@ -68,6 +68,8 @@ pub(crate) struct Inner {
     pub(crate) scopes: RefCell<BTreeMap<(usize, u64), Arc<dyn Any + Send + Sync>>>,
     /// The metadata of modules that was asked for, with what the profiler has changed, by the same.
     pub(crate) metadata: RefCell<BTreeMap<(usize, u64), SharedMetadata>>,
+    /// Bytes of metadata that the profiler has pointers to.
+    pub(crate) rows: RefCell<BTreeSet<Box<[u8]>>>,
     /// The images of modules that were asked for, by address.
     pub(crate) images: RefCell<BTreeMap<u64, MappedImage>>,
     pub(crate) enumerations: RefCell<BTreeMap<usize, TokenEnumeration>>,
@@ -138,6 +140,15 @@ impl Inner {
         let made = Rc::new(RefCell::new(image.metadata.clone()));
         self.metadata.borrow_mut().insert((stage, module), Rc::clone(&made));
         Some(made)
+    }
+
+    /// Keeps bytes as long as the session lives, and returns the pointer to them.
+    pub(crate) fn keep_row(&self, bytes: &[u8]) -> *const u8 {
+        let mut rows = self.rows.borrow_mut();
+        if !rows.contains(bytes) {
+            rows.insert(bytes.into());
+        }
+        rows.get(bytes).map_or(std::ptr::null(), |kept| kept.as_ptr())
     }
 
     /// Maps the image of a module. Returns its address, or `None` if something else is there.

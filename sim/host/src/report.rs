@@ -10,7 +10,7 @@ use thiserror::Error;
 
 /// The name of the object of a module's metadata, and the number of its interfaces.
 pub(crate) const METADATA: &str = "IMetaDataImport2";
-pub(crate) const METADATA_INTERFACES: usize = 7;
+pub(crate) const METADATA_INTERFACES: usize = 10;
 
 /// Something that a profiler did wrong, or that ended the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -12,6 +12,10 @@ pub const NO_ENVIRONMENT_VARIABLE: HResult = HResult(0x8007_00CB);
 pub const NOT_GC_OBJECT: HResult = HResult(0x8013_1389);
 /// `CLDB_S_TRUNCATION`: a name was cut off. A success.
 pub const TRUNCATION: HResult = HResult(0x0013_1106);
+/// `CLDB_E_FILE_CORRUPT`: an entry of a heap is none of its kind.
+pub const FILE_CORRUPT: HResult = HResult(0x8013_110E);
+/// `META_S_DUPLICATE`: what is to be defined is there already. A success.
+pub const DUPLICATE: HResult = HResult(0x0013_1197);
 /// `CLDB_E_INDEX_NOTFOUND`: a token has no row.
 pub const INDEX_NOT_FOUND: HResult = HResult(0x8013_1124);
 /// `CLDB_E_RECORD_NOTFOUND`: a type is not nested, or has another name.

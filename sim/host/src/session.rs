@@ -120,6 +120,7 @@ impl Session {
             objects: RefCell::default(),
             scopes: RefCell::default(),
             metadata: RefCell::default(),
+            rows: RefCell::default(),
             images: RefCell::default(),
             enumerations: RefCell::default(),
             walks: Cell::new(0),

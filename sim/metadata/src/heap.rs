@@ -34,10 +34,11 @@ impl Heap {
         self.entry([&compress(blob.len() as u32), blob].concat())
     }
 
-    /// Adds a text of a program, in UTF-16, unless it is known. Returns its offset, the row of its token.
-    pub fn add_user_string(&mut self, text: &[u16]) -> u32 {
+    /// Adds a text of a program, in UTF-16, with the byte that follows it, unless it is known. Returns its offset, the row of
+    /// its token. The byte is 1 if a character may be unlike those of ASCII (II.24.2.4).
+    pub fn add_user_string(&mut self, text: &[u16], last: u8) -> u32 {
         let mut blob: Vec<u8> = text.iter().flat_map(|unit| unit.to_le_bytes()).collect();
-        blob.push(text.iter().any(|unit| is_special(*unit)).into());
+        blob.push(last);
         self.entry([&compress(blob.len() as u32)[..], &blob].concat())
     }
 
@@ -110,11 +111,6 @@ impl Heap {
     pub fn bytes(&self) -> Vec<u8> {
         self.pieces.values().flat_map(|piece| piece.iter().copied()).collect()
     }
-}
-
-/// Returns true for a unit that makes the final byte of a user string 1 (II.24.2.4).
-const fn is_special(unit: u16) -> bool {
-    unit >= 0x80 || matches!(unit, 0x01..=0x08 | 0x0E..=0x1F | 0x27 | 0x2D | 0x7F)
 }
 
 /// The heap of GUIDs.

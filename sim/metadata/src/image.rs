@@ -35,6 +35,16 @@ pub enum Format {
     },
 }
 
+impl Format {
+    /// Returns `IMAGE_FILE_MACHINE`: for any processor, `IMAGE_FILE_MACHINE_I386`.
+    pub const fn machine(self) -> u16 {
+        match self {
+            Self::Pe32 => 0x14C,
+            Self::Pe32Plus { machine } => machine,
+        }
+    }
+}
+
 /// How an image lies in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
@@ -125,9 +135,9 @@ fn cli_header(metadata: u32, size: u32) -> Vec<u8> {
 }
 
 fn headers(text: u32, format: Format, is_library: bool) -> Vec<u8> {
-    let (machine, magic, optional) = match format {
-        Format::Pe32 => (0x14C, 0x10B_u16, 96 + 8 * DIRECTORIES),
-        Format::Pe32Plus { machine } => (machine, 0x20B, 112 + 8 * DIRECTORIES),
+    let (magic, optional) = match format {
+        Format::Pe32 => (0x10B_u16, 96 + 8 * DIRECTORIES),
+        Format::Pe32Plus { .. } => (0x20B, 112 + 8 * DIRECTORIES),
     };
     let size = (HEADERS + COFF + optional + SECTION).next_multiple_of(FILE_ALIGNMENT);
     let mut out = vec![0; HEADERS as usize];
@@ -137,7 +147,7 @@ fn headers(text: u32, format: Format, is_library: bool) -> Vec<u8> {
         }
     }
     out.extend(*b"PE\0\0");
-    out.extend(machine.to_le_bytes());
+    out.extend(format.machine().to_le_bytes());
     out.extend(1_u16.to_le_bytes());
     out.extend([0; 12]);
     out.extend((optional as u16).to_le_bytes());

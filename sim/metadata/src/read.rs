@@ -55,11 +55,22 @@ impl<'b> Bytes<'b> {
     }
 }
 
-/// Reads a metadata root with its streams.
+/// A stream of a metadata root, with offsets from the root's start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stream {
+    /// Offset of the name, which ends with 0.
+    pub name: usize,
+    /// Offset of the first byte.
+    pub offset: usize,
+    /// Number of bytes.
+    pub size: usize,
+}
+
+/// Returns the streams of a metadata root.
 ///
 /// # Errors
-/// If the bytes are no metadata by ECMA-335, II.24.
-pub fn read(bytes: &[u8]) -> Result<Metadata, MetadataError> {
+/// If the bytes do not begin with a metadata root by ECMA-335, II.24.2.
+pub fn streams(bytes: &[u8]) -> Result<Vec<Stream>, MetadataError> {
     let mut root = Bytes { all: bytes, at: 0 };
     if root.take(4).map_err(|_| MetadataError::NoRoot)? != b"BSJB" {
         return Err(MetadataError::NoRoot);
@@ -69,23 +80,37 @@ pub fn read(bytes: &[u8]) -> Result<Metadata, MetadataError> {
     root.take(version)?;
     root.take(2)?;
     let count = root.number(2)?;
-    let mut found = Metadata::default();
-    let mut tables = None;
+    let mut found = Vec::new();
     for _ in 0..count {
         let (offset, size) = (root.word()? as usize, root.word()? as usize);
-        let start = root.at;
+        let name = root.at;
         while root.number(1)? != 0 {}
-        let name = bytes.get(start..root.at - 1).unwrap_or_default();
-        root.take((start + 4 - root.at % 4 - start) % 4)?;
-        let stream = Bytes { all: bytes, at: offset }.take(size)?;
-        match std::str::from_utf8(name).unwrap_or_default() {
-            TABLES | UNORDERED_TABLES => tables = Some(stream),
-            "#Strings" => found.strings = Heap::from_bytes(stream),
-            "#US" => found.user_strings = Heap::from_bytes(stream),
-            "#Blob" => found.blobs = Heap::from_bytes(stream),
+        let padding = (root.at - name).next_multiple_of(4) - (root.at - name);
+        root.take(padding)?;
+        Bytes { all: bytes, at: offset }.take(size)?;
+        found.push(Stream { name, offset, size });
+    }
+    Ok(found)
+}
+
+/// Reads a metadata root with its streams.
+///
+/// # Errors
+/// If the bytes are no metadata by ECMA-335, II.24.
+pub fn read(bytes: &[u8]) -> Result<Metadata, MetadataError> {
+    let mut found = Metadata::default();
+    let mut tables = None;
+    for stream in streams(bytes)? {
+        let name = bytes.get(stream.name..).unwrap_or_default().split(|byte| *byte == 0).next();
+        let content = bytes.get(stream.offset..stream.offset + stream.size).unwrap_or_default();
+        match std::str::from_utf8(name.unwrap_or_default()).unwrap_or_default() {
+            TABLES | UNORDERED_TABLES => tables = Some(content),
+            "#Strings" => found.strings = Heap::from_bytes(content),
+            "#US" => found.user_strings = Heap::from_bytes(content),
+            "#Blob" => found.blobs = Heap::from_bytes(content),
             "#GUID" => {
-                let guids = stream.chunks_exact(16).map(|guid| guid.try_into().unwrap_or_default());
-                found.guids = Guids(guids.collect());
+                let guids = content.chunks_exact(16);
+                found.guids = Guids(guids.map(|one| one.try_into().unwrap_or_default()).collect());
             }
             _ => {}
         }

@@ -94,10 +94,10 @@ fn heaps_keep_their_places() {
     }
     assert_eq!(metadata.blob(token(Table::Method, 1), Method::Signature).as_ptr(), first);
     let text: Vec<u16> = "Grüße".encode_utf16().collect();
-    let offset = metadata.user_strings.add_user_string(&text);
+    let offset = metadata.user_strings.add_user_string(&text, 1);
     assert_eq!(metadata.user_strings.blob(offset).len(), 11);
     assert_eq!(metadata.user_strings.blob(offset)[10], 1);
-    assert_eq!(metadata.user_strings.add_user_string(&text), offset);
+    assert_eq!(metadata.user_strings.add_user_string(&text, 1), offset);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::{Coded, Kind, Metadata, Table};
 
 /// The version that compilers write into the root.
-pub(crate) const VERSION: &str = "v4.0.30319";
+pub const VERSION: &str = "v4.0.30319";
 /// Name of the stream of tables, and of the one whose lists have another order than the rows.
 pub(crate) const TABLES: &str = "#~";
 pub(crate) const UNORDERED_TABLES: &str = "#-";
@@ -60,9 +60,27 @@ impl Widths {
 }
 
 impl Metadata {
-    /// Returns the number of bytes that a column's cells take.
-    pub fn width(&self, kind: Kind) -> u32 {
-        Widths::of(self).width(kind)
+    /// Returns the offset of each column in a row, its size, and the size of the row, in bytes.
+    pub fn columns(&self, table: Table) -> (Vec<(u32, u32)>, u32) {
+        let widths = Widths::of(self);
+        let mut offset = 0;
+        let place = |column: &crate::ColumnSchema| {
+            let width = widths.width(column.kind);
+            offset += width;
+            // A byte is followed by one that nothing uses.
+            (offset - width, if column.kind == Kind::U8 { 1 } else { width })
+        };
+        (table.columns().iter().map(place).collect(), offset)
+    }
+
+    /// Returns the bytes of a row, as they are written.
+    pub fn row_bytes(&self, table: Table, row: u32) -> Vec<u8> {
+        let widths = Widths::of(self);
+        let cell = |(index, column): (usize, &crate::ColumnSchema)| {
+            let bytes = encoded(Some(column.kind), self.cell(table, row, index)).to_le_bytes();
+            bytes.into_iter().take(widths.width(column.kind) as usize)
+        };
+        table.columns().iter().enumerate().flat_map(cell).collect()
     }
 }
 

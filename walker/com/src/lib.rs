@@ -14,6 +14,7 @@
 //! | `enumerator` | the enumerators, and other small interfaces |
 //! | `metadata` | `IMetaDataImport`, `IMetaDataImport2`, `IMetaDataAssemblyImport` |
 //! | `emit` | `IMetaDataEmit`, `IMetaDataEmit2`, `IMetaDataAssemblyEmit` |
+//! | `tables` | `IMetaDataTables`, `IMetaDataTables2`, `IMetaDataInfo` |
 //! | `data` | ids and structures in arguments |
 //! | `dynamic` | calls by slot, with words as arguments |
 //! | `runtime` | [`RuntimeInfo`]: `ICorProfilerInfo` as [`clr_walker`] calls it |
@@ -64,6 +65,7 @@ mod interface;
 mod metadata;
 mod object;
 mod runtime;
+mod tables;
 
 pub use callback::*;
 pub use data::*;
@@ -79,3 +81,4 @@ pub use object::{
     own,
 };
 pub use runtime::RuntimeInfo;
+pub use tables::*;

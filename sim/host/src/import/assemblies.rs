@@ -1,27 +1,21 @@
-//! `IMetaDataAssemblyImport`. Of an assembly nothing but its name is known: its version is 0.0.0.0.
+//! `IMetaDataAssemblyImport`.
 
+use super::types::full_name;
 use super::{Assemblies, Call, put_name};
-use crate::out::{Answer, count, put};
+use crate::out::{count, put, read_wide};
 use crate::results;
 use clr_com::{AssemblyMetadata, EnumHandle, IMetaDataAssemblyImportMethods, Token};
+use clr_metadata as md;
+use clr_metadata::{Column, Metadata, Table};
 use clr_walker::profiling::HResult;
 use std::ffi::c_void;
 
-/// `CALG_SHA1`, of each assembly that compilers make (observed).
-const SHA1: u32 = 0x8004;
-/// The public key token of the core library of .NET.
-static CORE_TOKEN: [u8; 8] = [0x7C, 0xEC, 0x85, 0xD7, 0xBE, 0xA7, 0x79, 0x8E];
-
-/// Returns the row that a token names, whatever table it is of: `RidFromToken`.
-const fn rid(token: Token) -> u32 {
-    token & 0x00FF_FFFF
-}
-
 impl Call<'_> {
-    /// Writes a blob and its size, if the blob is wanted.
-    unsafe fn put_blob(
+    /// Writes the blob of a row and its size, if the blob is wanted.
+    unsafe fn put_blob<C: Column>(
         &self,
-        blob: &'static [u8],
+        data: &Metadata,
+        (token, column): (Token, C),
         (to, size): (*mut *const c_void, *mut u32),
     ) -> Result<(), HResult> {
         if to.is_null() {
@@ -30,6 +24,7 @@ impl Call<'_> {
         if size.is_null() {
             return Err(self.null("pcb"));
         }
+        let blob = data.blob(token, column);
         // SAFETY: the profiler's pointers, which are not NULL.
         unsafe {
             put(to, blob.as_ptr().cast());
@@ -39,108 +34,176 @@ impl Call<'_> {
     }
 }
 
-#[expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "each answer has this form")]
-impl Call<'_> {
-    // Begins or continues an enumeration of nothing.
-    IMetaDataAssemblyImportMethods!(nothing = EnumFiles(self, enumerator, to, capacity, fetched) {
-        // SAFETY: the profiler's pointers, here and below.
-        Ok(unsafe { self.enumerate_tokens(enumerator, Vec::new, (to, capacity, fetched)) })
-    });
-
-    IMetaDataAssemblyImportMethods!(assembly_refs = EnumAssemblyRefs(self, enumerator, to, capacity,
-        fetched) {
-        let tokens = || self.module.assembly_refs().map(|(token, _)| token).collect();
-        // SAFETY: as above.
-        Ok(unsafe { self.enumerate_tokens(enumerator, tokens, (to, capacity, fetched)) })
-    });
-
-    unsafe fn assembly(&self, assembly: *mut Token) -> Answer {
-        if assembly.is_null() {
-            return Ok(self.null("ptkAssembly"));
-        }
-        // SAFETY: the profiler's pointer, which is not NULL.
-        unsafe { put(assembly, self.module.assembly_token()) };
-        Ok(HResult::OK)
-    }
-
-    fn no_type(&self, name: *const u16, _: Token, _: *mut Token) -> Answer {
-        Ok(not_found(name))
-    }
-
-    fn no_resource(&self, name: *const u16, _: *mut Token) -> Answer {
-        Ok(not_found(name))
-    }
-}
-
-/// Writes the version, and a locale without characters.
-unsafe fn put_version(to: *mut AssemblyMetadata) {
+/// Writes the version and the locale, of a row with these columns.
+unsafe fn put_version<C: Column>(
+    data: &Metadata,
+    row: Token,
+    columns: [C; 5],
+    to: *mut AssemblyMetadata,
+) {
     if to.is_null() {
         return;
     }
+    let [major, minor, build, revision, locale] = columns;
+    let number = |column| data.get(row, column) as u16;
     // SAFETY: the profiler's structure; its buffer has the capacity that it says.
     unsafe {
         let mut metadata = to.read_unaligned();
-        put_name("", metadata.locale_len, &raw mut metadata.locale_len, metadata.locale);
-        (metadata.major, metadata.minor, metadata.build, metadata.revision) = (0, 0, 0, 0);
+        let (room, buffer) = (metadata.locale_len, metadata.locale);
+        put_name(data.string(row, locale), room, &raw mut metadata.locale_len, buffer);
+        (metadata.major, metadata.minor) = (number(major), number(minor));
+        (metadata.build, metadata.revision) = (number(build), number(revision));
         (metadata.processors_len, metadata.systems_len) = (0, 0);
         to.write_unaligned(metadata);
     }
 }
 
+/// Declares enumerations of all rows of a table.
+macro_rules! all_rows {
+    ($($method:ident $table:ident;)*) => {$(
+        IMetaDataAssemblyImportMethods!(fn $method(call, enumerator, to, capacity, len) {
+            let tokens = || Ok(call.data.borrow().tokens(Table::$table).collect());
+            // SAFETY: the profiler's pointers.
+            Ok(unsafe { call.enumerate_tokens(enumerator, tokens, (to, capacity, len)) })
+        });
+    )*};
+}
+
 impl IMetaDataAssemblyImportMethods for Assemblies {
+    all_rows! {
+        EnumAssemblyRefs AssemblyRef;
+        EnumFiles File;
+        EnumExportedTypes ExportedType;
+        EnumManifestResources ManifestResource;
+    }
+
     IMetaDataAssemblyImportMethods!(fn GetAssemblyProps(call, token, public_key, public_key_size,
         hash_algorithm, name, name_capacity, name_len, metadata, assembly_flags) {
-        if rid(token) != rid(call.module.assembly_token()) {
-            return Ok(results::INDEX_NOT_FOUND);
-        }
+        use md::Assembly as A;
+        call.check(Table::Assembly, token)?;
+        let data = call.data.borrow();
         // SAFETY: the profiler's pointers.
         unsafe {
-            call.put_blob(&[], (public_key, public_key_size))?;
-            put(hash_algorithm, SHA1);
-            put_version(metadata);
-            put(assembly_flags, 0);
-            Ok(put_name(&call.module.assembly_name, name_capacity, name_len, name))
+            call.put_blob(&data, (token, A::PublicKey), (public_key, public_key_size))?;
+            put(hash_algorithm, data.get(token, A::HashAlgId));
+            let version =
+                [A::MajorVersion, A::MinorVersion, A::BuildNumber, A::RevisionNumber, A::Locale];
+            put_version(&data, token, version, metadata);
+            put(assembly_flags, data.get(token, A::Flags));
+            Ok(put_name(data.string(token, A::Name), name_capacity, name_len, name))
         }
     });
 
     IMetaDataAssemblyImportMethods!(fn GetAssemblyRefProps(call, token, public_key, public_key_size,
         name, name_capacity, name_len, metadata, hash, hash_size, reference_flags) {
-        let mut all = call.module.assembly_refs();
-        let Some((_, found)) = all.find(|(one, _)| rid(*one) == rid(token)) else {
-            return Ok(results::INDEX_NOT_FOUND);
-        };
+        use md::AssemblyRef as A;
+        call.check(Table::AssemblyRef, token)?;
+        let data = call.data.borrow();
         // SAFETY: the profiler's pointers.
         unsafe {
             // The refusal of one writes nothing of the other.
             if !hash.is_null() && hash_size.is_null() {
                 return Ok(call.null("pcb"));
             }
-            call.put_blob(&CORE_TOKEN, (public_key, public_key_size))?;
-            call.put_blob(&[], (hash, hash_size))?;
-            put_version(metadata);
-            put(reference_flags, 0);
-            Ok(put_name(found, name_capacity, name_len, name))
+            call.put_blob(&data, (token, A::PublicKeyOrToken), (public_key, public_key_size))?;
+            call.put_blob(&data, (token, A::HashValue), (hash, hash_size))?;
+            let version =
+                [A::MajorVersion, A::MinorVersion, A::BuildNumber, A::RevisionNumber, A::Locale];
+            put_version(&data, token, version, metadata);
+            put(reference_flags, data.get(token, A::Flags));
+            Ok(put_name(data.string(token, A::Name), name_capacity, name_len, name))
         }
     });
 
-    // There are none.
-    IMetaDataAssemblyImportMethods!(GetFileProps = results::INDEX_NOT_FOUND);
-    IMetaDataAssemblyImportMethods!(GetExportedTypeProps = results::INDEX_NOT_FOUND);
-    IMetaDataAssemblyImportMethods!(GetManifestResourceProps = results::INDEX_NOT_FOUND);
-    IMetaDataAssemblyImportMethods!(EnumFiles => nothing);
-    IMetaDataAssemblyImportMethods!(EnumExportedTypes => nothing);
-    IMetaDataAssemblyImportMethods!(EnumManifestResources => nothing);
-    IMetaDataAssemblyImportMethods!(EnumAssemblyRefs => assembly_refs);
-    IMetaDataAssemblyImportMethods!(GetAssemblyFromScope => assembly);
-    IMetaDataAssemblyImportMethods!(FindExportedTypeByName => no_type);
-    IMetaDataAssemblyImportMethods!(FindManifestResourceByName => no_resource);
+    IMetaDataAssemblyImportMethods!(fn GetFileProps(call, token, name, name_capacity, name_len, hash,
+        hash_size, file_flags) {
+        call.check(Table::File, token)?;
+        let data = call.data.borrow();
+        // SAFETY: the profiler's pointers.
+        unsafe {
+            call.put_blob(&data, (token, md::File::HashValue), (hash, hash_size))?;
+            put(file_flags, data.get(token, md::File::Flags));
+            Ok(put_name(data.string(token, md::File::Name), name_capacity, name_len, name))
+        }
+    });
+
+    IMetaDataAssemblyImportMethods!(fn GetExportedTypeProps(call, token, name, name_capacity, name_len,
+        implementation, type_def, type_flags) {
+        use md::ExportedType as E;
+        call.check(Table::ExportedType, token)?;
+        let data = call.data.borrow();
+        let full = full_name(data.string(token, E::TypeNamespace), data.string(token, E::TypeName));
+        // SAFETY: the profiler's pointers.
+        unsafe {
+            put(implementation, data.get(token, E::Implementation));
+            put(type_def, data.get(token, E::TypeDefId));
+            put(type_flags, data.get(token, E::Flags));
+            Ok(put_name(&full, name_capacity, name_len, name))
+        }
+    });
+
+    IMetaDataAssemblyImportMethods!(fn GetManifestResourceProps(call, token, name, name_capacity,
+        name_len, implementation, offset, resource_flags) {
+        use md::ManifestResource as M;
+        call.check(Table::ManifestResource, token)?;
+        let data = call.data.borrow();
+        // SAFETY: the profiler's pointers.
+        unsafe {
+            put(implementation, data.get(token, M::Implementation));
+            put(offset, data.get(token, M::Offset));
+            put(resource_flags, data.get(token, M::Flags));
+            Ok(put_name(data.string(token, M::Name), name_capacity, name_len, name))
+        }
+    });
+
+    IMetaDataAssemblyImportMethods!(fn GetAssemblyFromScope(call, assembly) {
+        let found = call.data.borrow().tokens(Table::Assembly).next();
+        let Some(found) = found else { return Ok(results::RECORD_NOT_FOUND) };
+        if assembly.is_null() {
+            return Ok(call.null("ptkAssembly"));
+        }
+        // SAFETY: the profiler's pointer, which is not NULL.
+        unsafe { put(assembly, found) };
+        Ok(HResult::OK)
+    });
+
+    IMetaDataAssemblyImportMethods!(fn FindExportedTypeByName(call, name, enclosing_type,
+        exported_type) {
+        use md::ExportedType as E;
+        if name.is_null() {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        // SAFETY: the profiler's text, which is not NULL.
+        let wanted = unsafe { read_wide(name) };
+        let data = call.data.borrow();
+        let found = data.tokens(Table::ExportedType).find(|row| {
+            let outer = data.get(*row, E::Implementation);
+            let nested = md::table_of(outer) == Some(Table::ExportedType) && md::row_of(outer) != 0;
+            let outer = if nested { outer } else { 0 };
+            outer == if md::row_of(enclosing_type) == 0 { 0 } else { enclosing_type }
+                && full_name(data.string(*row, E::TypeNamespace), data.string(*row, E::TypeName)) == wanted
+        });
+        // SAFETY: the profiler's pointer.
+        unsafe { call.put_found(found, exported_type) }
+    });
+
+    IMetaDataAssemblyImportMethods!(fn FindManifestResourceByName(call, name, resource) {
+        if name.is_null() {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        // SAFETY: the profiler's text, which is not NULL.
+        let wanted = unsafe { read_wide(name) };
+        let data = call.data.borrow();
+        let mut all = data.tokens(Table::ManifestResource);
+        let found = all.find(|row| data.string(*row, md::ManifestResource::Name) == wanted);
+        // SAFETY: the profiler's pointer.
+        unsafe { call.put_found(found, resource) }
+    });
+
+    // A CLR without Fusion does not look for other assemblies.
+    IMetaDataAssemblyImportMethods!(FindAssembliesByName = HResult::NOT_IMPLEMENTED);
 
     unsafe fn CloseEnum(&self, enumerator: EnumHandle) {
         self.on("CloseEnum", |call| Ok(call.close(enumerator as usize)));
     }
-}
-
-/// Returns the result of a search that finds nothing.
-const fn not_found(name: *const u16) -> HResult {
-    if name.is_null() { HResult::INVALID_ARGUMENT } else { results::RECORD_NOT_FOUND }
 }

@@ -6,9 +6,9 @@ use crate::object::{Head, Headed, Kind, make};
 use crate::out::Answer;
 use crate::report::{Finding, METADATA, METADATA_INTERFACES};
 use clr_com::{
-    Guid, IMetaDataAssemblyEmit, IMetaDataAssemblyEmitMethods, IMetaDataAssemblyImport,
-    IMetaDataEmit, IMetaDataEmit2, IMetaDataEmit2Methods, IMetaDataEmitMethods, IMetaDataImport,
-    IMetaDataImport2, IUnknown, IUnknownMethods, Interface, OwnedObject,
+    Guid, IMetaDataAssemblyEmit, IMetaDataAssemblyImport, IMetaDataEmit, IMetaDataEmit2,
+    IMetaDataImport, IMetaDataImport2, IMetaDataInfo, IMetaDataTables, IMetaDataTables2, IUnknown,
+    IUnknownMethods, Interface, OwnedObject,
 };
 use clr_walker::profiling::HResult;
 use std::any::Any;
@@ -17,8 +17,7 @@ use std::ops::Deref;
 use std::ptr::{NonNull, null_mut};
 use std::sync::{Arc, OnceLock};
 
-/// The interfaces of the object. An interface that changes metadata is given too (observed), but
-/// nothing can be changed.
+/// The interfaces of the object. Those that change metadata are given, whatever it was opened for (observed).
 const IDS: [Guid; METADATA_INTERFACES] = [
     IUnknown::IID,
     IMetaDataImport::IID,
@@ -27,6 +26,9 @@ const IDS: [Guid; METADATA_INTERFACES] = [
     IMetaDataEmit::IID,
     IMetaDataEmit2::IID,
     IMetaDataAssemblyEmit::IID,
+    IMetaDataTables::IID,
+    IMetaDataTables2::IID,
+    IMetaDataInfo::IID,
 ];
 
 /// The metadata of a module.
@@ -36,7 +38,7 @@ pub(crate) struct Scope {
     stage: usize,
     module: u64,
     /// Addresses of the pointers, in the order of [`Faces`].
-    addresses: OnceLock<[usize; 4]>,
+    addresses: OnceLock<[usize; 6]>,
 }
 
 /// The pointers to a scope that a profiler gets.
@@ -45,6 +47,8 @@ struct Faces {
     assemblies: OwnedObject<Assemblies>,
     emit: OwnedObject<Emit>,
     assembly_emit: OwnedObject<AssemblyEmit>,
+    tables: OwnedObject<Tables>,
+    info: OwnedObject<Info>,
 }
 
 impl Scope {
@@ -81,12 +85,16 @@ impl Scope {
                 assemblies: make::<IMetaDataAssemblyImport, _>(Assemblies(Arc::clone(&scope))),
                 emit: make::<IMetaDataEmit2, _>(Emit(Arc::clone(&scope))),
                 assembly_emit: make::<IMetaDataAssemblyEmit, _>(AssemblyEmit(Arc::clone(&scope))),
+                tables: make::<IMetaDataTables2, _>(Tables(Arc::clone(&scope))),
+                info: make::<IMetaDataInfo, _>(Info(Arc::clone(&scope))),
             };
             let addresses = [
                 faces.import.as_raw(),
                 faces.assemblies.as_raw(),
                 faces.emit.as_raw(),
                 faces.assembly_emit.as_raw(),
+                faces.tables.as_raw(),
+                faces.info.as_raw(),
             ];
             let _ = scope.addresses.set(addresses.map(|pointer| pointer as usize));
             (Box::new(faces), scope)
@@ -95,12 +103,14 @@ impl Scope {
 
     /// Returns the pointer for an interface.
     fn pointer(&self, iid: &Guid) -> Option<NonNull<c_void>> {
-        let [import, assemblies, emit, assembly_emit] = *self.addresses.get()?;
+        let [import, assemblies, emit, assembly_emit, tables, info] = *self.addresses.get()?;
         let address = match *iid {
             IUnknown::IID | IMetaDataImport::IID | IMetaDataImport2::IID => import,
             IMetaDataAssemblyImport::IID => assemblies,
             IMetaDataEmit::IID | IMetaDataEmit2::IID => emit,
             IMetaDataAssemblyEmit::IID => assembly_emit,
+            IMetaDataTables::IID | IMetaDataTables2::IID => tables,
+            IMetaDataInfo::IID => info,
             _ => return None,
         };
         NonNull::new(address as *mut c_void)
@@ -120,7 +130,7 @@ impl Scope {
             let Some(data) = session.metadata_of(self.stage, self.module) else {
                 return Ok(HResult::UNEXPECTED);
             };
-            act(&Call { method, session, module, data })
+            act(&Call { method, session, process: &stage, module, data })
         })
     }
 }
@@ -175,8 +185,8 @@ faces! {
     Emit;
     /// `IMetaDataAssemblyEmit`.
     AssemblyEmit;
+    /// `IMetaDataTables2`.
+    Tables;
+    /// `IMetaDataInfo`.
+    Info;
 }
-
-impl IMetaDataEmitMethods for Emit {}
-impl IMetaDataEmit2Methods for Emit {}
-impl IMetaDataAssemblyEmitMethods for AssemblyEmit {}

@@ -38,6 +38,8 @@ pub struct ModuleImage {
     pub metadata: md::Metadata,
     /// True if the image lies as in its file.
     pub is_flat: bool,
+    /// `IMAGE_FILE_MACHINE` of the headers.
+    pub machine: u16,
     image: Image,
 }
 
@@ -45,6 +47,11 @@ impl ModuleImage {
     /// Returns the bytes from the base on.
     pub fn bytes(&self) -> Vec<u8> {
         self.image.bytes(self.layout())
+    }
+
+    /// Returns RVA and size of the metadata root.
+    pub const fn metadata_root(&self) -> (u32, u32) {
+        self.image.metadata()
     }
 
     /// Returns the address of an RVA.
@@ -79,11 +86,12 @@ impl Metadata {
             let mut metadata = references.to;
             let machine = if self.has_flat_modules { AMD64_LINUX } else { AMD64 };
             let format = if is_core { Format::Pe32Plus { machine } } else { Format::Pe32 };
+            let machine = format.machine();
             let is_library = module.path.strip_suffix(".exe").is_none();
             let image = Image::new(&mut metadata, &bodies, format, is_library);
             // Precompiled code has to lie at its RVAs.
             let is_flat = self.has_flat_modules && !is_core;
-            let mut made = ModuleImage { base: 0, metadata, is_flat, image };
+            let mut made = ModuleImage { base: 0, metadata, is_flat, machine, image };
             let bytes = made.bytes();
             made.base = place(&bytes, &mut taken);
             made

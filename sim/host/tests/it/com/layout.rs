@@ -67,6 +67,9 @@ fn interfaces_have_the_published_ids_and_numbers_of_slots() {
         (shape::<IMetaDataEmit>(), 52, "ba3fee4c-ecb9-4e41-83b7-183fa41cd859"),
         (shape::<IMetaDataEmit2>(), 60, "f5dd9950-f693-42e6-830e-7b833e8146a9"),
         (shape::<IMetaDataAssemblyEmit>(), 13, "211ef15b-5317-4438-b196-dec87b887693"),
+        (shape::<IMetaDataTables>(), 22, "d8f579ab-402d-4b8e-82d9-5d63b1065c68"),
+        (shape::<IMetaDataTables2>(), 24, "badb5f70-58da-43a9-a1c6-d74819f19b15"),
+        (shape::<IMetaDataInfo>(), 4, "7998ea64-7f95-48b8-86fc-17caf48bf5cb"),
     ];
     for ((slots, iid), published_slots, published_iid) in published {
         assert_eq!((slots, iid.as_str()), (published_slots, published_iid));
@@ -450,6 +453,7 @@ implement! {
     ICorProfilerInfo13Methods ICorProfilerInfo14Methods ICorProfilerInfo15Methods
     IMetaDataImportMethods IMetaDataImport2Methods IMetaDataAssemblyImportMethods
     IMetaDataEmitMethods IMetaDataEmit2Methods IMetaDataAssemblyEmitMethods
+    IMetaDataTablesMethods IMetaDataTables2Methods IMetaDataInfoMethods
     ICorProfilerThreadEnumMethods
 }
 
@@ -479,6 +483,8 @@ fn methods_are_called_by_slot_with_words() {
     each_slot_has_its_method::<IMetaDataAssemblyImport>();
     each_slot_has_its_method::<IMetaDataEmit2>();
     each_slot_has_its_method::<IMetaDataAssemblyEmit>();
+    each_slot_has_its_method::<IMetaDataTables2>();
+    each_slot_has_its_method::<IMetaDataInfo>();
     each_slot_has_its_method::<ICorProfilerThreadEnum>();
     let (runtime, called) = runtime();
     // SAFETY: the callback is NULL, and no other argument is a pointer that is used.

@@ -1,0 +1,187 @@
+//! `IMetaDataAssemblyEmit`.
+
+use super::AssemblyEmit;
+use super::members::read_blob;
+use crate::out::read_wide;
+use clr_com::{AssemblyMetadata, IMetaDataAssemblyEmitMethods, Token};
+use clr_metadata as md;
+use clr_metadata::{Column, Metadata, Table};
+use clr_walker::profiling::HResult;
+use std::ffi::c_void;
+
+/// Version and locale of an assembly: four numbers and a name.
+type Identity = ([u16; 4], String);
+
+/// Reads an identity of the profiler. NULL is none.
+unsafe fn read_identity(from: *const AssemblyMetadata) -> Option<Identity> {
+    if from.is_null() {
+        return None;
+    }
+    // SAFETY: the profiler's structure; its locale ends with 0.
+    unsafe {
+        let given = from.read_unaligned();
+        let locale = if given.locale.is_null() { String::new() } else { read_wide(given.locale) };
+        Some(([given.major, given.minor, given.build, given.revision], locale))
+    }
+}
+
+fn set_identity<C: Column>(data: &mut Metadata, row: Token, columns: [C; 5], identity: &Identity) {
+    let [major, minor, build, revision, locale] = columns;
+    for (column, value) in [major, minor, build, revision].into_iter().zip(identity.0) {
+        data.set(row, column, value.into());
+    }
+    data.set_string(row, locale, &identity.1);
+}
+
+/// Reads a name of the profiler. NULL is none.
+unsafe fn read_name(from: *const u16) -> Option<String> {
+    // SAFETY: the profiler's text, which is not NULL.
+    (!from.is_null()).then(|| unsafe { read_wide(from) })
+}
+
+/// Reads a blob of the profiler. NULL is none.
+unsafe fn read_bytes(from: *const c_void, size: u32) -> Option<Vec<u8>> {
+    // SAFETY: the profiler's blob has this size.
+    unsafe { read_blob(from.cast(), size) }
+}
+
+/// Changes the text and the blob of a row that are given.
+fn set_given<C: Column>(
+    data: &mut Metadata,
+    row: Token,
+    (name, to): (&Option<String>, C),
+    blobs: &[(&Option<Vec<u8>>, C)],
+) {
+    if let Some(name) = name {
+        data.set_string(row, to, name);
+    }
+    for (blob, to) in blobs {
+        if let Some(blob) = blob {
+            data.set_blob(row, *to, blob);
+        }
+    }
+}
+
+impl IMetaDataAssemblyEmitMethods for AssemblyEmit {
+    IMetaDataAssemblyEmitMethods!(fn DefineAssembly(call, public_key, public_key_size, hash_algorithm,
+        name, metadata, assembly_flags, assembly) {
+        use md::Assembly as A;
+        // SAFETY: the profiler's pointers, here and below.
+        let (name, key, identity) = unsafe {
+            (read_name(name), read_bytes(public_key, public_key_size), read_identity(metadata))
+        };
+        // There is one at most, whose row is used again.
+        let new = || call.change(|data| {
+            let row = data.tokens(Table::Assembly).next();
+            let row = row.unwrap_or_else(|| data.add(Table::Assembly));
+            data.set(row, A::HashAlgId, hash_algorithm);
+            data.set(row, A::Flags, assembly_flags);
+            set_given(data, row, (&name, A::Name), &[(&key, A::PublicKey)]);
+            if let Some(identity) = &identity {
+                let columns =
+                    [A::MajorVersion, A::MinorVersion, A::BuildNumber, A::RevisionNumber, A::Locale];
+                set_identity(data, row, columns, identity);
+            }
+            row
+        });
+        // SAFETY: as above.
+        unsafe { call.give(None, new, assembly) }
+    });
+
+    IMetaDataAssemblyEmitMethods!(fn DefineAssemblyRef(call, public_key, public_key_size, name, metadata,
+        hash, hash_size, reference_flags, assembly_ref) {
+        use md::AssemblyRef as A;
+        // SAFETY: as above.
+        let (name, key, hash, identity) = unsafe {
+            let key = read_bytes(public_key, public_key_size);
+            (read_name(name), key, read_bytes(hash, hash_size), read_identity(metadata))
+        };
+        let new = || call.change(|data| {
+            let row = data.add(Table::AssemblyRef);
+            data.set(row, A::Flags, reference_flags);
+            let blobs = [(&key, A::PublicKeyOrToken), (&hash, A::HashValue)];
+            set_given(data, row, (&name, A::Name), &blobs);
+            if let Some(identity) = &identity {
+                let columns =
+                    [A::MajorVersion, A::MinorVersion, A::BuildNumber, A::RevisionNumber, A::Locale];
+                set_identity(data, row, columns, identity);
+            }
+            row
+        });
+        // SAFETY: as above.
+        unsafe { call.give(None, new, assembly_ref) }
+    });
+
+    IMetaDataAssemblyEmitMethods!(fn DefineFile(call, name, hash, hash_size, file_flags, file) {
+        // SAFETY: as above.
+        let (name, hash) = unsafe { (read_name(name), read_bytes(hash, hash_size)) };
+        let new = || call.change(|data| {
+            let row = data.add(Table::File);
+            data.set(row, md::File::Flags, file_flags);
+            set_given(data, row, (&name, md::File::Name), &[(&hash, md::File::HashValue)]);
+            row
+        });
+        // SAFETY: as above.
+        unsafe { call.give(None, new, file) }
+    });
+
+    IMetaDataAssemblyEmitMethods!(fn DefineExportedType(call, name, implementation, type_def, type_flags,
+        exported_type) {
+        use md::ExportedType as E;
+        // SAFETY: as above.
+        let full = unsafe { read_name(name) }.unwrap_or_default();
+        let (namespace, name) = full.rsplit_once('.').unwrap_or(("", &full));
+        let new = || call.change(|data| {
+            let row = data.add(Table::ExportedType);
+            data.set(row, E::Flags, type_flags);
+            data.set(row, E::TypeDefId, type_def);
+            data.set(row, E::Implementation, implementation);
+            data.set_string(row, E::TypeNamespace, namespace);
+            data.set_string(row, E::TypeName, name);
+            row
+        });
+        // SAFETY: as above.
+        unsafe { call.give(None, new, exported_type) }
+    });
+
+    IMetaDataAssemblyEmitMethods!(fn DefineManifestResource(call, name, implementation, offset,
+        resource_flags, resource) {
+        use md::ManifestResource as M;
+        // SAFETY: as above.
+        let name = unsafe { read_name(name) };
+        let new = || call.change(|data| {
+            let row = data.add(Table::ManifestResource);
+            data.set(row, M::Offset, offset);
+            data.set(row, M::Flags, resource_flags);
+            data.set(row, M::Implementation, implementation);
+            set_given(data, row, (&name, M::Name), &[]);
+            row
+        });
+        // SAFETY: as above.
+        unsafe { call.give(None, new, resource) }
+    });
+
+    IMetaDataAssemblyEmitMethods!(fn SetAssemblyRefProps(call, assembly_ref, public_key, public_key_size,
+        name, metadata, hash, hash_size, reference_flags) {
+        use md::AssemblyRef as A;
+        call.check(Table::AssemblyRef, assembly_ref)?;
+        // SAFETY: as above.
+        let (name, key, hash, identity) = unsafe {
+            let key = read_bytes(public_key, public_key_size);
+            (read_name(name), key, read_bytes(hash, hash_size), read_identity(metadata))
+        };
+        call.change(|data| {
+            let blobs = [(&key, A::PublicKeyOrToken), (&hash, A::HashValue)];
+            set_given(data, assembly_ref, (&name, A::Name), &blobs);
+            if reference_flags != u32::MAX {
+                data.set(assembly_ref, A::Flags, reference_flags);
+            }
+            if let Some(identity) = &identity {
+                let columns =
+                    [A::MajorVersion, A::MinorVersion, A::BuildNumber, A::RevisionNumber, A::Locale];
+                set_identity(data, assembly_ref, columns, identity);
+            }
+        });
+        Ok(HResult::OK)
+    });
+}

@@ -8,6 +8,7 @@ mod events;
 mod handles;
 mod heap;
 mod hooks;
+mod il;
 mod layouts;
 mod lists;
 mod maps;

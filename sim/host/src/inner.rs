@@ -68,6 +68,12 @@ pub(crate) struct Inner {
     pub(crate) scopes: RefCell<BTreeMap<(usize, u64), Arc<dyn Any + Send + Sync>>>,
     /// The metadata of modules that was asked for, with what the profiler has changed, by the same.
     pub(crate) metadata: RefCell<BTreeMap<(usize, u64), SharedMetadata>>,
+    /// The IL that the profiler has set: its address and its size, by number of the process, ModuleID and token.
+    pub(crate) bodies: RefCell<BTreeMap<(usize, u64, u32), Body>>,
+    /// The allocators of IL by ModuleID.
+    pub(crate) allocators: RefCell<BTreeMap<u64, usize>>,
+    /// Memory that allocators of IL have given.
+    pub(crate) allocated: RefCell<Vec<Box<[u8]>>>,
     /// Bytes of metadata that the profiler has pointers to.
     pub(crate) rows: RefCell<BTreeSet<Box<[u8]>>>,
     /// The images of modules that were asked for, by address.
@@ -100,6 +106,9 @@ pub(crate) struct Inner {
     /// Called in an interleaving when the profiler asks to be detached.
     pub(crate) on_request: RefCell<Option<Rc<OnRequest>>>,
 }
+
+/// The IL of a method in the profiler's memory: address and size.
+pub(crate) type Body = (usize, u32);
 
 /// The metadata of a module, which the profiler may change.
 pub(crate) type SharedMetadata = Rc<RefCell<Metadata>>;
@@ -140,6 +149,13 @@ impl Inner {
         let made = Rc::new(RefCell::new(image.metadata.clone()));
         self.metadata.borrow_mut().insert((stage, module), Rc::clone(&made));
         Some(made)
+    }
+
+    /// Allocates memory that lives as long as the session.
+    pub(crate) fn allocate(&self, size: usize) -> *mut u8 {
+        let mut allocated = self.allocated.borrow_mut();
+        allocated.push(vec![0; size.max(1)].into());
+        allocated.last_mut().map_or(std::ptr::null_mut(), |memory| memory.as_mut_ptr())
     }
 
     /// Keeps bytes as long as the session lives, and returns the pointer to them.

@@ -71,8 +71,16 @@ pub(crate) enum Kind {
     /// The runtime, up to this `ICorProfilerInfo`. A CLR does not count its references:
     /// `ProfToEEInterfaceImpl::AddRef` and `Release` return 1.
     Info(u8),
+    /// Another object of the runtime whose references are not counted, with these interfaces.
+    Uncounted(&'static [Guid]),
     /// An enumerator, or the metadata of a module: with these interfaces besides `IUnknown`.
     Counted(&'static str, &'static [Guid]),
+}
+
+impl Kind {
+    const fn is_counted(self) -> bool {
+        matches!(self, Self::Counted(..))
+    }
 }
 
 /// The part that all objects have.
@@ -87,7 +95,7 @@ pub(crate) struct Head {
 
 impl Head {
     pub(crate) fn new(session: &Inner, number: u32, kind: Kind) -> Self {
-        let references = AtomicU32::new(u32::from(!matches!(kind, Kind::Info(_))));
+        let references = AtomicU32::new(u32::from(kind.is_counted()));
         Self { session: session.key, shared: Arc::clone(&session.shared), number, kind, references }
     }
 
@@ -176,7 +184,7 @@ impl Head {
             }
             return Err(if wrong { results::WRONG_THREAD } else { results::RELEASED });
         };
-        if !matches!(self.kind, Kind::Info(_)) && self.references.load(Ordering::Relaxed) == 0 {
+        if self.kind.is_counted() && self.references.load(Ordering::Relaxed) == 0 {
             self.shared.find(Finding::UseAfterRelease { method, object: self.number });
             return Err(results::RELEASED);
         }
@@ -208,7 +216,7 @@ impl Head {
             let is_known = *iid == IUnknown::IID
                 || match self.kind {
                     Kind::Info(newest) => INFO_IDS.iter().take(newest.into()).any(|id| id == iid),
-                    Kind::Counted(_, ids) => ids.contains(iid),
+                    Kind::Uncounted(ids) | Kind::Counted(_, ids) => ids.contains(iid),
                 };
             if !is_known {
                 return Ok(HResult::NO_INTERFACE);
@@ -219,7 +227,7 @@ impl Head {
     }
 
     fn add_reference(&self) -> u32 {
-        if matches!(self.kind, Kind::Info(_)) {
+        if !self.kind.is_counted() {
             return 1;
         }
         // An object without references does not come to life again.
@@ -235,7 +243,7 @@ impl Head {
         let less = |references: u32| references.checked_sub(1);
         let before = self.references.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
         match (self.kind, before) {
-            (Kind::Info(_), _) => 1,
+            (Kind::Info(_) | Kind::Uncounted(_), _) => 1,
             (_, Ok(before)) => before.saturating_sub(1),
             (_, Err(_)) => {
                 self.shared.find(Finding::OverRelease { object: self.number });

@@ -22,6 +22,8 @@ pub const INDEX_NOT_FOUND: HResult = HResult(0x8013_1124);
 pub const RECORD_NOT_FOUND: HResult = HResult(0x8013_1130);
 /// `META_E_INVALID_TOKEN_TYPE`: a token is of another table.
 pub const INVALID_TOKEN_TYPE: HResult = HResult(0x8013_115F);
+/// `META_E_CANNOTRESOLVETYPEREF`: no other module is searched.
+pub const CANNOT_RESOLVE: HResult = HResult(0x8013_1196);
 /// `META_E_BAD_INPUT_PARAMETER`: a token is not one of a type parameter.
 pub const BAD_INPUT_PARAMETER: HResult = HResult(0x8013_1193);
 

@@ -55,21 +55,31 @@ impl Il {
 
 /// Returns the size of the body at the start of `bytes`: header, IL and sections. `None` if it is not whole.
 pub fn body_size(bytes: &[u8]) -> Option<usize> {
-    let head = *bytes.first()?;
+    let size = body_size_by(|at| bytes.get(at).copied())?;
+    Some(size).filter(|size| *size <= bytes.len())
+}
+
+/// Returns the size of a body whose bytes `byte` reads. Only those of headers are read.
+pub fn body_size_by(byte: impl Fn(usize) -> Option<u8>) -> Option<usize> {
+    let head = byte(0)?;
     if head & 3 == TINY {
-        return Some(1 + usize::from(head >> 2)).filter(|size| *size <= bytes.len());
+        return Some(1 + usize::from(head >> 2));
     }
-    let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-    let flags = u16::from_le_bytes([head, *bytes.get(1)?]);
     if head & 7 != 3 {
         return None;
     }
+    let word = |at: usize| {
+        let bytes = [byte(at)?, byte(at + 1)?, byte(at + 2)?, byte(at + 3)?];
+        Some(u32::from_le_bytes(bytes))
+    };
+    let flags = u16::from_le_bytes([head, byte(1)?]);
     let mut size = (usize::from(flags >> 12) * 4).checked_add(word(4)? as usize)?;
     let mut more = flags & MORE_SECTIONS != 0;
     while more {
-        size = size.next_multiple_of(4);
-        let kind = *bytes.get(size)?;
-        let length = word(size)? >> 8;
+        size = size.checked_next_multiple_of(4)?;
+        let section = word(size)?;
+        let kind = section as u8;
+        let length = section >> 8;
         let length = if kind & FAT_SECTION == 0 { length & 0xFF } else { length };
         if length < 4 {
             return None;
@@ -77,5 +87,5 @@ pub fn body_size(bytes: &[u8]) -> Option<usize> {
         size = size.checked_add(length as usize)?;
         more = kind & MORE != 0;
     }
-    Some(size).filter(|size| *size <= bytes.len())
+    Some(size)
 }

@@ -14,10 +14,33 @@ pub struct Heap {
 }
 
 impl Heap {
-    /// Creates a heap with these bytes; they are not searched when something is added.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+    /// Creates the heap of strings with these bytes.
+    pub(crate) fn of_strings(bytes: &[u8]) -> Self {
+        // What fills the stream up is no text.
+        let end = bytes.iter().rposition(|byte| *byte != 0).map_or(1, |last| last + 2);
+        let bytes = bytes.get(..end).unwrap_or(bytes);
+        Self::of_entries(bytes, |heap, offset| heap.text_with_end(offset).len())
+    }
+
+    /// Creates a heap of blobs with these bytes.
+    pub(crate) fn of_blobs(bytes: &[u8]) -> Self {
+        Self::of_entries(bytes, |heap, offset| {
+            decompress(heap.from(offset)).map_or(0, |(len, head)| head + len as usize)
+        })
+    }
+
+    fn of_entries(bytes: &[u8], size_of: impl Fn(&Self, u32) -> usize) -> Self {
         let pieces = BTreeMap::from([(0, bytes.into())]);
-        Self { pieces, known: BTreeMap::new(), size: bytes.len() as u32 }
+        let mut heap = Self { pieces, known: BTreeMap::new(), size: bytes.len() as u32 };
+        let mut offset = 0;
+        while offset < heap.size {
+            let size = size_of(&heap, offset);
+            let Some(entry) = heap.from(offset).get(..size).filter(|_| size > 0) else { break };
+            let entry = entry.into();
+            heap.known.entry(entry).or_insert(offset);
+            offset += size as u32;
+        }
+        heap
     }
 
     /// Adds a text, unless it is known. Returns its offset.

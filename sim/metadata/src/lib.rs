@@ -46,7 +46,7 @@ mod tests;
 mod token;
 mod write;
 
-pub use body::{Il, body_size};
+pub use body::{Il, body_size, body_size_by};
 pub use heap::{Guids, Heap};
 pub use image::{Format, Image, Layout};
 pub use read::{MetadataError, Stream, read, streams};

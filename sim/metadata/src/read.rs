@@ -105,9 +105,9 @@ pub fn read(bytes: &[u8]) -> Result<Metadata, MetadataError> {
         let content = bytes.get(stream.offset..stream.offset + stream.size).unwrap_or_default();
         match std::str::from_utf8(name.unwrap_or_default()).unwrap_or_default() {
             TABLES | UNORDERED_TABLES => tables = Some(content),
-            "#Strings" => found.strings = Heap::from_bytes(content),
-            "#US" => found.user_strings = Heap::from_bytes(content),
-            "#Blob" => found.blobs = Heap::from_bytes(content),
+            "#Strings" => found.strings = Heap::of_strings(content),
+            "#US" => found.user_strings = Heap::of_blobs(content),
+            "#Blob" => found.blobs = Heap::of_blobs(content),
             "#GUID" => {
                 let guids = content.chunks_exact(16);
                 found.guids = Guids(guids.map(|one| one.try_into().unwrap_or_default()).collect());

@@ -10,6 +10,8 @@ pub enum Kind {
     U8,
     /// Two bytes.
     U16,
+    /// Two bytes with a sign.
+    I16,
     /// Four bytes.
     U32,
     /// An offset in the heap of strings.
@@ -128,7 +130,7 @@ tables! {
         Parent: Coded(HasCustomAttribute), Type: Coded(CustomAttributeType), Value: Blob,
     }
     0x0D FieldMarshal key Parent { Parent: Coded(HasFieldMarshal), NativeType: Blob }
-    0x0E DeclSecurity key Parent { Action: U16, Parent: Coded(HasDeclSecurity), PermissionSet: Blob }
+    0x0E DeclSecurity key Parent { Action: I16, Parent: Coded(HasDeclSecurity), PermissionSet: Blob }
     0x0F ClassLayout key Parent { PackingSize: U16, ClassSize: U32, Parent: Row(TypeDef) }
     0x10 FieldLayout key Field { OffSet: U32, Field: Row(Field) }
     0x11 StandAloneSig { Signature: Blob }
@@ -188,7 +190,7 @@ tables! {
 macro_rules! coded {
     ($($name:ident $bits:literal { $($table:ident)* })*) => {
         /// A set of tables of which a column holds tokens, in the order of `CDTKN_` (src/coreclr/md/inc/metamodel.h of
-        /// dotnet/runtime). `Module` stands for a tag that no table has, but for the first of `ResolutionScope`.
+        /// dotnet/runtime). `Module` stands for a tag that no table has, too.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Coded {
             $(#[doc = concat!("`", stringify!($name), "`.")] $name,)*
@@ -227,7 +229,7 @@ coded! {
     HasCustomAttribute 5 {
         Method Field TypeRef TypeDef Param InterfaceImpl MemberRef Module DeclSecurity Property Event
         StandAloneSig ModuleRef TypeSpec Assembly AssemblyRef File ExportedType ManifestResource
-        GenericParam GenericParamConstraint MethodSpec
+        GenericParam GenericParamConstraint MethodSpec Module Module
     }
     HasFieldMarshal 1 { Field Param }
     HasDeclSecurity 2 { TypeDef Method Assembly }

@@ -72,9 +72,15 @@ impl Metadata {
         self.cells(table).get(start + column).copied().unwrap_or_default()
     }
 
-    /// Changes a cell by its column's number, if there is such a row.
+    /// Changes a cell by its column's number, if there is such a row. A token that a column cannot hold becomes a nil one.
     pub fn set_cell(&mut self, table: Table, row: u32, column: usize, value: u32) {
         let columns = table.columns().len();
+        let value = match table.columns().get(column).map(|column| column.kind) {
+            Some(Kind::Coded(coded)) if coded.encode(value).is_none() => {
+                coded.decode(0).unwrap_or_default()
+            }
+            _ => value,
+        };
         let Some(start) = row.checked_sub(1).map(|row| row as usize * columns) else { return };
         if let Some(cell) = self.cells_mut(table).get_mut(start + column) {
             *cell = value;

@@ -44,7 +44,7 @@ impl Widths {
     /// Returns the number of bytes that a column takes.
     pub(crate) fn width(&self, kind: Kind) -> u32 {
         let is_wide = match kind {
-            Kind::U8 | Kind::U16 => false,
+            Kind::U8 | Kind::U16 | Kind::I16 => false,
             Kind::U32 => true,
             Kind::String => self.wide_strings,
             Kind::Guid => self.wide_guids,

@@ -173,8 +173,11 @@ impl IMetaDataAssemblyImportMethods for Assemblies {
         if name.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
-        // SAFETY: the profiler's text, which is not NULL.
-        let wanted = unsafe { read_wide(name) };
+        // SAFETY: the profiler's pointers; the text is not NULL.
+        let wanted = unsafe {
+            put(exported_type, 0);
+            read_wide(name)
+        };
         let data = call.data.borrow();
         let found = data.tokens(Table::ExportedType).find(|row| {
             let outer = data.get(*row, E::Implementation);
@@ -191,8 +194,11 @@ impl IMetaDataAssemblyImportMethods for Assemblies {
         if name.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
-        // SAFETY: the profiler's text, which is not NULL.
-        let wanted = unsafe { read_wide(name) };
+        // SAFETY: the profiler's pointers; the text is not NULL.
+        let wanted = unsafe {
+            put(resource, md::token(Table::ManifestResource, 0));
+            read_wide(name)
+        };
         let data = call.data.borrow();
         let mut all = data.tokens(Table::ManifestResource);
         let found = all.find(|row| data.string(*row, md::ManifestResource::Name) == wanted);

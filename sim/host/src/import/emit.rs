@@ -13,6 +13,8 @@ use clr_metadata::{Column, Metadata, Table, row_of, token};
 use clr_walker::profiling::HResult;
 use std::ffi::c_void;
 
+/// `mdPinvokeImpl`.
+const IMPORTED: u32 = 0x2000;
 /// An argument that changes nothing.
 const UNCHANGED: u32 = u32::MAX;
 
@@ -92,8 +94,8 @@ impl Call<'_> {
         let new = || self.change(|data| {
             let row = data.add(Table::TypeRef);
             data.set(row, md::TypeRef::ResolutionScope, resolution_scope);
-            data.set_string(row, md::TypeRef::Namespace, namespace);
             data.set_string(row, md::TypeRef::Name, name);
+            data.set_string(row, md::TypeRef::Namespace, namespace);
             row
         });
         // SAFETY: as above.
@@ -122,22 +124,21 @@ impl Call<'_> {
         unsafe { self.give(known, new, member_ref) }
     });
 
-    /// Returns the row with a blob, or adds one. It is no duplicate.
+    /// Gives the row with a blob to the profiler, a new one if there is none.
     unsafe fn row_of_blob<C: Column>(&self, column: C, blob: &[u8], to: *mut Token) -> Answer {
-        if to.is_null() {
-            return Ok(self.null("ptk"));
-        }
-        let row = self.change(|data| {
-            let known = data.tokens(C::TABLE).find(|row| data.blob(*row, column) == blob);
-            known.unwrap_or_else(|| {
+        let known = {
+            let data = self.data.borrow();
+            data.tokens(C::TABLE).find(|row| data.blob(*row, column) == blob)
+        };
+        let new = || {
+            self.change(|data| {
                 let row = data.add(C::TABLE);
                 data.set_blob(row, column, blob);
                 row
             })
-        });
-        // SAFETY: the profiler's pointer, which is not NULL.
-        unsafe { put(to, row) };
-        Ok(HResult::OK)
+        };
+        // SAFETY: the profiler's pointer.
+        unsafe { self.give(known, new, to) }
     }
 
     IMetaDataEmitMethods!(token_from_signature = GetTokenFromSig(self, signature, signature_size,
@@ -154,7 +155,9 @@ impl Call<'_> {
         // SAFETY: as above.
         unsafe {
             let blob = read_bytes(signature, signature_size);
-            self.row_of_blob(md::TypeSpec::Signature, &blob, type_spec)
+            // That there is one already is not told (run in 10.0.15).
+            self.row_of_blob(md::TypeSpec::Signature, &blob, type_spec)?;
+            Ok(HResult::OK)
         }
     });
 
@@ -225,21 +228,20 @@ impl Call<'_> {
 
     IMetaDataEmitMethods!(define_p_invoke = DefinePinvokeMap(self, token, mapping_flags, import_name,
         import_dll) {
-        /// `mdPinvokeImpl`.
-        const IMPORTED: u32 = 0x2000;
-        if self.data.borrow().find(md::ImplMap::MemberForwarded, token).is_none() {
-            self.check(Table::Method, token)?;
-            let flags = self.data.borrow().get(token, md::Method::Flags);
-            self.set(token, &[(md::Method::Flags, flags | IMPORTED)]);
-            self.change(|data| {
-                let row = data.add(Table::ImplMap);
-                data.set(row, md::ImplMap::MemberForwarded, token);
-            });
-        } else {
-            return Ok(results::DUPLICATE);
-        }
+        self.check(Table::Method, token)?;
+        let flags = self.data.borrow().get(token, md::Method::Flags);
+        self.set(token, &[(md::Method::Flags, flags | IMPORTED)]);
         // SAFETY: as above.
-        unsafe { self.set_p_invoke(token, mapping_flags, import_name, import_dll) }
+        let name = unsafe { read_name(import_name) };
+        // A second one is added, too; the first one counts (run in 10.0.15).
+        self.change(|data| {
+            let row = data.add(Table::ImplMap);
+            data.set(row, md::ImplMap::MemberForwarded, token);
+            data.set(row, md::ImplMap::MappingFlags, mapping_flags);
+            data.set_string(row, md::ImplMap::ImportName, &name);
+            data.set(row, md::ImplMap::ImportScope, row_of(import_dll));
+        });
+        Ok(HResult::OK)
     });
 
     IMetaDataEmitMethods!(set_p_invoke = SetPinvokeMap(self, token, mapping_flags, import_name,
@@ -281,6 +283,46 @@ impl Call<'_> {
     });
 }
 
+impl Call<'_> {
+    // The size as `write` makes the metadata: a CLR's is that of its own order of streams.
+    IMetaDataEmitMethods!(save_size = GetSaveSize(self, _kind, save_size) {
+        if save_size.is_null() {
+            return Ok(self.null("pdwSaveSize"));
+        }
+        let size = crate::out::count(md::write(&self.data.borrow()).len());
+        // SAFETY: the profiler's pointer, which is not NULL.
+        unsafe { put(save_size, size) };
+        Ok(HResult::OK)
+    });
+
+    /// Takes the rows of a table whose key is `value` away: they stay, with a nil key.
+    fn forget<C: Column>(&self, key: C, value: u32) -> Answer {
+        let mut data = self.data.borrow_mut();
+        let rows: Vec<_> = data.find_all(key, value).collect();
+        for row in &rows {
+            data.set(*row, key, 0);
+        }
+        Ok(if rows.is_empty() { results::RECORD_NOT_FOUND } else { HResult::OK })
+    }
+
+    IMetaDataEmitMethods!(delete_class_layout = DeleteClassLayout(self, type_def) {
+        let fields = self.data.borrow().children(type_def, Table::Field);
+        let forgotten = self.forget(md::ClassLayout::Parent, row_of(type_def))?;
+        for field in fields {
+            self.forget(md::FieldLayout::Field, row_of(field))?;
+        }
+        Ok(forgotten)
+    });
+
+    IMetaDataEmitMethods!(delete_field_marshal = DeleteFieldMarshal(self, token) {
+        self.forget(md::FieldMarshal::Parent, token)
+    });
+
+    IMetaDataEmitMethods!(delete_p_invoke = DeletePinvokeMap(self, token) {
+        self.forget(md::ImplMap::MemberForwarded, token)
+    });
+}
+
 /// Lists methods, each with the method of [`Call`] that answers it.
 macro_rules! answers {
     ($methods:ident { $($method:ident => $answer:ident;)* }) => {
@@ -289,6 +331,10 @@ macro_rules! answers {
 }
 
 impl IMetaDataEmitMethods for Emit {
+    IMetaDataEmitMethods!(SetHandler = HResult::OK);
+    // The scope is not open for deletions (run in 10.0.15).
+    IMetaDataEmitMethods!(DeleteToken = HResult::INVALID_ARGUMENT);
+
     answers! {
         IMetaDataEmitMethods {
             SetModuleProps => set_module;
@@ -318,6 +364,10 @@ impl IMetaDataEmitMethods for Emit {
             SetParamProps => set_param;
             SetMethodImplFlags => set_method_code;
             SetFieldRVA => set_rva;
+            GetSaveSize => save_size;
+            DeleteClassLayout => delete_class_layout;
+            DeleteFieldMarshal => delete_field_marshal;
+            DeletePinvokeMap => delete_p_invoke;
         }
     }
 }

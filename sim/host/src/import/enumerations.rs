@@ -25,9 +25,10 @@ macro_rules! enumerations {
     )*};
 }
 
-/// Returns the type that a token names, where a nil one means that of global members.
+/// Returns the type that a token names, where 0 and mdTypeDefNil mean that of global members.
 pub(super) const fn type_or_global(type_def: Token) -> Token {
-    if row_of(type_def) == 0 { token(Table::TypeDef, 1) } else { type_def }
+    const NIL: Token = token(Table::TypeDef, 0);
+    if matches!(type_def, 0 | NIL) { token(Table::TypeDef, 1) } else { type_def }
 }
 
 /// Returns a type's members of some tables, those with a name if it is not NULL.
@@ -131,8 +132,7 @@ impl Call<'_> {
             }
         };
         enum_member_refs = EnumMemberRefs(parent) |data| {
-            let is_global = parent == 0 || parent == token(Table::TypeDef, 0);
-            with(data, md::MemberRef::Class, if is_global { type_or_global(0) } else { parent })
+            with(data, md::MemberRef::Class, type_or_global(parent))
         };
         enum_permission_sets = EnumPermissionSets(parent, actions) |data| {
             let all = data.tokens(Table::DeclSecurity);
@@ -156,7 +156,7 @@ impl Call<'_> {
             let wanted = |one: &Token| {
                 let of = data.get(*one, md::CustomAttribute::Parent);
                 let by = data.get(*one, md::CustomAttribute::Type);
-                (parent == 0 || of == parent) && (kind == 0 || by == kind)
+                (row_of(parent) == 0 || of == parent) && (row_of(kind) == 0 || by == kind)
             };
             Ok(all.filter(wanted).collect())
         };
@@ -167,10 +167,14 @@ impl Call<'_> {
             with(data, md::GenericParam::Owner, owner)
         };
         enum_constraints = EnumGenericParamConstraints(parameter) |data| {
-            with(data, md::GenericParamConstraint::Owner, row_of(parameter))
+            if table_of(parameter) == Some(Table::GenericParam) {
+                with(data, md::GenericParamConstraint::Owner, row_of(parameter))
+            } else {
+                Err(results::BAD_INPUT_PARAMETER)
+            }
         };
         enum_method_specs = EnumMethodSpecs(method) |data| {
-            if method == 0 {
+            if row_of(method) == 0 {
                 Ok(data.tokens(Table::MethodSpec).collect())
             } else {
                 with(data, md::MethodSpec::Method, method)

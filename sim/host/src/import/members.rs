@@ -91,10 +91,9 @@ impl Call<'_> {
         signature, signature_size, code_rva, impl_flags) {
         self.check(Table::Method, token)?;
         let data = self.data.borrow();
-        let token = md::token(Table::Method, token);
         // SAFETY: the profiler's pointers.
         unsafe {
-            put(class, class_of(&data, token));
+            put(class, class_of(&data, md::token(Table::Method, token)));
             put_signature(data.blob(token, md::Method::Signature), signature, signature_size);
             put(attr, data.get(token, md::Method::Flags));
             put(code_rva, data.get(token, md::Method::RVA));
@@ -107,10 +106,9 @@ impl Call<'_> {
         attr, signature, signature_size, element_type, value, value_len) {
         self.check(Table::Field, token)?;
         let data = self.data.borrow();
-        let token = md::token(Table::Field, token);
         // SAFETY: the profiler's pointers.
         unsafe {
-            put(class, class_of(&data, token));
+            put(class, class_of(&data, md::token(Table::Field, token)));
             put_signature(data.blob(token, md::Field::Signature), signature, signature_size);
             put(attr, data.get(token, md::Field::Flags));
             put_constant(&data, token, (element_type, value, value_len));
@@ -152,7 +150,8 @@ impl Call<'_> {
         let data = self.data.borrow();
         // SAFETY: the profiler's pointers.
         unsafe {
-            put(method, data.parent(token).unwrap_or(md::token(Table::Method, 0)));
+            let parent = data.parent(md::token(Table::Param, token));
+            put(method, parent.unwrap_or(md::token(Table::Method, 0)));
             put(sequence, data.get(token, md::Param::Sequence));
             put(attr, data.get(token, md::Param::Flags));
             put_constant(&data, token, (element_type, value, value_len));
@@ -262,6 +261,8 @@ impl Call<'_> {
         if name.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
+        // SAFETY: the profiler's pointer.
+        unsafe { put(to, token(table, 0)) };
         let type_def = type_or_global(type_def);
         self.check(Table::TypeDef, type_def)?;
         // SAFETY: the profiler's pointers, which are not NULL, here and below.
@@ -320,6 +321,7 @@ impl Call<'_> {
         let parent = if row_of(parent) == 0 { type_or_global(0) } else { parent };
         // SAFETY: the profiler's pointers, here and below.
         let (name, blob) = unsafe {
+            put(member_ref, token(Table::MemberRef, 0));
             let name = (!name.is_null()).then(|| read_wide(name));
             (name, read_blob(signature, signature_size))
         };

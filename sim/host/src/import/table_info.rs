@@ -10,6 +10,7 @@ use std::ffi::c_void;
 
 /// Kinds of columns (metamodel.h): `iCodedToken`, which the kinds of coded tokens follow, and the numbers after it.
 const CODED: u32 = 64;
+const I16: u32 = 96;
 const U16: u32 = 97;
 const U32: u32 = 99;
 const U8: u32 = 100;
@@ -31,6 +32,7 @@ const fn kind(kind: Kind) -> u32 {
         Kind::Row(table) => table as u32,
         Kind::Coded(coded) => CODED + coded.number(),
         Kind::U8 => U8,
+        Kind::I16 => I16,
         Kind::U16 => U16,
         Kind::U32 => U32,
         Kind::String => STRING,
@@ -97,7 +99,9 @@ impl IMetaDataTablesMethods for Tables {
         if table.is_null() {
             return Ok(call.null("pixTbl"));
         }
-        let found = md::table_of(token & TABLE).map_or(u32::MAX, |table| table as u32);
+        // One number more than there are tables is taken for one (run in 10.0.15).
+        let number = (token & TABLE) >> 24;
+        let found = if number <= Table::ALL.len() as u32 { number } else { u32::MAX };
         // SAFETY: the profiler's pointer, which is not NULL.
         unsafe { put(table, found) };
         Ok(HResult::OK)
@@ -246,7 +250,7 @@ impl IMetaDataTables2Methods for Tables {
         // SAFETY: the session has mapped the bytes.
         let root = unsafe { std::slice::from_raw_parts(address as *const u8, len as usize) };
         let streams = md::streams(root).unwrap_or_default();
-        let Some(found) = streams.get(number as usize) else { return Ok(HResult::INVALID_ARGUMENT) };
+        let Some(found) = streams.get(number as usize) else { return Ok(HResult::FALSE) };
         // SAFETY: the profiler's pointers.
         unsafe {
             put(name, (address as usize + found.name) as *const u8);

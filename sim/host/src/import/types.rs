@@ -71,8 +71,11 @@ impl Call<'_> {
         if name.is_null() || type_ref.is_null() {
             return Ok(if name.is_null() { HResult::INVALID_ARGUMENT } else { self.null("ptr") });
         }
-        // SAFETY: the profiler's text, which is not NULL.
-        let wanted = unsafe { read_wide(name) };
+        // SAFETY: the profiler's pointers, which are not NULL.
+        let wanted = unsafe {
+            put(type_ref, token(Table::TypeRef, 0));
+            read_wide(name)
+        };
         let data = self.data.borrow();
         let scope = |one: &Token| data.get(*one, md::TypeRef::ResolutionScope);
         let is_same = |one: &Token| {
@@ -167,7 +170,7 @@ impl Call<'_> {
             put(scope, std::ptr::null_mut());
             put(type_def, 0);
         }
-        Ok(HResult::NOT_IMPLEMENTED)
+        Ok(results::CANNOT_RESOLVE)
     });
 
     IMetaDataImportMethods!(interface_impl = GetInterfaceImplProps(self, interface_impl, class,

@@ -55,6 +55,9 @@ answers! {
         SetILInstrumentedCodeMap => set_il_map;
         GetThreadContext => thread_context;
         GetILToNativeMapping => map;
+        GetILFunctionBody => get_il_body;
+        GetILFunctionBodyAllocator => get_il_allocator;
+        SetILFunctionBody => set_il_body;
     }
     ICorProfilerInfo2Methods {
         DoStackSnapshot => walk;

@@ -89,6 +89,10 @@ impl Metadata {
             let machine = format.machine();
             let is_library = module.path.strip_suffix(".exe").is_none();
             let image = Image::new(&mut metadata, &bodies, format, is_library);
+            // As a reader of the file finds it: with its heaps filled up.
+            let (rva, size) = image.metadata();
+            let root = image.at(rva).get(..size as usize).unwrap_or_default();
+            let metadata = md::read(root).unwrap_or(metadata);
             // Precompiled code has to lie at its RVAs.
             let is_flat = self.has_flat_modules && !is_core;
             let mut made = ModuleImage { base: 0, metadata, is_flat, machine, image };

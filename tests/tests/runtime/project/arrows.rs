@@ -19,10 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("clr-machine", &["clr-unwind"]),
     ("clr-codegen", &["clr-unwind", "clr-machine"]),
     ("clr-metadata", &[]),
-    (
-        "clr-runtime",
-        &["clr-unwind", "clr-walker", "clr-machine", "clr-metadata", "clr-codegen"],
-    ),
+    ("clr-runtime", &["clr-unwind", "clr-walker", "clr-machine", "clr-metadata", "clr-codegen"]),
     ("clr-world", &["clr-unwind", "clr-walker", "clr-machine", "clr-codegen", "clr-runtime"]),
     ("clr-reference", &["clr-unwind", "clr-walker", "clr-codegen", "clr-runtime", "clr-world"]),
     ("clr-recording", &["clr-unwind", "clr-walker", "clr-machine", "clr-runtime"]),

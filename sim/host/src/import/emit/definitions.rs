@@ -50,8 +50,8 @@ impl Call<'_> {
             self.change(|data| {
                 let row = data.add(Table::TypeDef);
                 data.set(row, md::TypeDef::Flags, flags & !RESERVED);
-                data.set_string(row, md::TypeDef::Namespace, namespace);
                 data.set_string(row, md::TypeDef::Name, name);
+                data.set_string(row, md::TypeDef::Namespace, namespace);
                 if row_of(extends) != 0 {
                     data.set(row, md::TypeDef::Extends, extends);
                 }
@@ -179,6 +179,8 @@ impl Call<'_> {
     IMetaDataEmit2Methods!(define_generic_param = DefineGenericParam(self, owner, sequence, param_flags,
         name, _reserved, constraints, generic_param) {
         if !matches!(table_of(owner), Some(Table::TypeDef | Table::Method)) {
+            // SAFETY: as above.
+            unsafe { put(generic_param, md::token(Table::GenericParam, 0)) };
             return Ok(crate::results::BAD_INPUT_PARAMETER);
         }
         // SAFETY: as above.

@@ -3,6 +3,7 @@
 mod arguments;
 mod hresults;
 mod judge;
+mod metadata;
 
 use arbitrary::{Result, Unstructured};
 use arguments::Source;

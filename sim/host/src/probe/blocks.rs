@@ -210,7 +210,9 @@ pub(super) fn block_of(method: &MethodSignature, values: &[Value], index: usize)
             let mut text: Vec<u8> = start.iter().copied().take(2 * ROOM as usize).collect();
             text.truncate(text.len() & !1);
             text.extend([0, 0]);
-            Some(Block::new(text.len(), &text, 0))
+            // A text whose length is said has as many units.
+            let len = elements.map_or(text.len(), |units| text.len().max(2 * units));
+            Some(Block::new(len, &text, 0))
         }
         ArgumentKind::In { size: 16 | 32 } if method.name.starts_with("EventPipe") => {
             Block::events(argument.name, elements.unwrap_or(1), start_of_events)
@@ -218,7 +220,11 @@ pub(super) fn block_of(method: &MethodSignature, values: &[Value], index: usize)
         }
         ArgumentKind::In { size } => {
             let known = (argument.name == "riid").then_some(size);
-            let len = known.or(elements.map(|count| size * count)).unwrap_or(READABLE);
+            // The size of a constant counts characters, and is not that of a number.
+            let unit = if argument.name == "value" { 2 * size } else { size };
+            let least = if argument.name == "value" { 8 } else { 0 };
+            let sized = elements.map(|count| (unit * count).max(least));
+            let len = known.or(sized).unwrap_or(READABLE);
             Some(Block::new(len, start, 0))
         }
         ArgumentKind::Out { size } => {

@@ -8,6 +8,9 @@ mod com;
 mod events;
 mod external;
 mod header;
+
+mod metadata;
+mod readers;
 mod rejit;
 #[cfg(all(any(target_os = "linux", windows), target_arch = "x86_64"))]
 mod sampler;

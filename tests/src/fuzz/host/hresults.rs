@@ -1,5 +1,6 @@
 //! The HRESULTs of methods.
 
+use super::metadata;
 use clr_walker::profiling::HResult;
 use clrsim::probe::Table;
 use clrsim::results;
@@ -16,59 +17,15 @@ pub(super) fn results_of(table: Table, method: &str) -> Option<&'static [HResult
     }
     match table {
         Table::Info => info_results(method),
-        // Nothing can be changed.
-        Table::Emit | Table::AssemblyEmit => None,
-        Table::AssemblyImport => Some(match method {
-            "GetAssemblyProps" | "GetAssemblyRefProps" => {
-                &[H::OK, H::INVALID_ARGUMENT, results::TRUNCATION, results::INDEX_NOT_FOUND]
-            }
-            "GetFileProps" | "GetExportedTypeProps" | "GetManifestResourceProps" => {
-                &[results::INDEX_NOT_FOUND]
-            }
-            "EnumAssemblyRefs" | "EnumFiles" | "EnumExportedTypes" | "EnumManifestResources" => {
-                &[H::OK, H::FALSE, H::INVALID_ARGUMENT]
-            }
-            "GetAssemblyFromScope" => &[H::OK, H::INVALID_ARGUMENT],
-            "FindExportedTypeByName" | "FindManifestResourceByName" => {
-                &[H::INVALID_ARGUMENT, results::RECORD_NOT_FOUND]
-            }
-            _ => return None,
-        }),
+        Table::Emit => metadata::emit(method),
+        Table::AssemblyEmit => metadata::assembly_emit(method),
+        Table::AssemblyImport => metadata::assembly_import(method),
+        Table::Import => metadata::import(method),
         Table::Threads | Table::Modules => Some(match method {
             "Skip" => &[H::OK, H::FALSE],
             "Reset" => &[H::OK],
             "Clone" | "GetCount" => &[H::OK, H::INVALID_ARGUMENT],
             "Next" => &[H::OK, H::FALSE, H::INVALID_ARGUMENT],
-            _ => return None,
-        }),
-        Table::Import => Some(match method {
-            "CountEnum" | "ResetEnum" | "GetModuleFromScope" => &[H::OK, H::INVALID_ARGUMENT],
-            "EnumTypeDefs" | "EnumTypeRefs" | "EnumMethods" | "EnumGenericParams" => {
-                &[H::OK, H::FALSE, H::INVALID_ARGUMENT]
-            }
-            "FindTypeDefByName" => &[H::OK, H::INVALID_ARGUMENT, results::RECORD_NOT_FOUND],
-            "GetScopeProps" => &[H::OK, results::TRUNCATION],
-            "GetTypeDefProps" | "GetTypeRefProps" => {
-                &[H::OK, H::FALSE, results::TRUNCATION, results::INDEX_NOT_FOUND]
-            }
-            "GetMethodProps" | "GetMemberProps" => {
-                &[H::OK, results::TRUNCATION, results::INDEX_NOT_FOUND]
-            }
-            "GetTypeSpecFromToken" => &[results::INDEX_NOT_FOUND],
-            "GetRVA" => &[H::OK, results::INDEX_NOT_FOUND],
-            "GetCustomAttributeByName" => &[H::OK, H::FALSE, H::INVALID_ARGUMENT],
-            "GetNestedClassProps" => &[
-                H::OK,
-                H::INVALID_ARGUMENT,
-                results::INVALID_TOKEN_TYPE,
-                results::RECORD_NOT_FOUND,
-            ],
-            "GetGenericParamProps" => &[
-                H::OK,
-                results::TRUNCATION,
-                results::BAD_INPUT_PARAMETER,
-                results::INDEX_NOT_FOUND,
-            ],
             _ => return None,
         }),
     }
@@ -174,6 +131,12 @@ fn info_results(method: &str) -> Option<&'static [HResult]> {
         ],
         "GetRuntimeInformation" => {
             &[H::OK, H::INVALID_ARGUMENT, results::INSUFFICIENT_BUFFER, results::POINTER, SEQUENCE]
+        }
+        "GetILFunctionBody" => {
+            &[H::OK, H::INVALID_ARGUMENT, H::FUNCTION_NOT_IL, results::INDEX_NOT_FOUND]
+        }
+        "GetILFunctionBodyAllocator" | "SetILFunctionBody" => {
+            &[H::OK, H::INVALID_ARGUMENT, SEQUENCE]
         }
         "InitializeCurrentThread" => &[H::OK, SEQUENCE],
         "SetEnterLeaveFunctionHooks" | "SetEnterLeaveFunctionHooks2" => {

@@ -213,7 +213,7 @@ fn check_counts(called: &Called) -> Result<(), String> {
         let is_text =
             matches!(name, "name" | "type_def" | "member" | "version_string" | "scope_name")
                 && written.bytes.len() % 2 == 0
-                && !matches!(called.method, "FindTypeDefByName" | "GetTypeDefProps")
+                && !is_token(called.method)
                 || called.method == "GetTypeDefProps" && name == "type_def";
         let ends = written.bytes.chunks(2).any(|unit| unit == [0, 0]);
         if is_text && !ends {
@@ -221,6 +221,12 @@ fn check_counts(called: &Called) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Returns true for a method that writes tokens into arguments that are texts elsewhere.
+fn is_token(method: &str) -> bool {
+    let others = ["GetTypeDefProps", "GetExportedTypeProps", "ResolveTypeRef"];
+    method.starts_with("Find") || method.starts_with("Define") || others.contains(&method)
 }
 
 /// Returns the arguments that a method writes although it returns this failure.
@@ -240,13 +246,12 @@ fn writes_though_refused(method: &str, result: HResult) -> &'static [&'static st
         ("GetRuntimeInformation", _) => &["version_string", "version_string_len"],
         // NULL, first of all; in EnumModules before the owner of the thread store is refused.
         ("EnumThreads", _) | ("EnumModules", HResult::UNSUPPORTED_CALL_SEQUENCE) => &["enumerator"],
-        ("FindTypeDefByName", results::RECORD_NOT_FOUND) => &["type_def"],
         ("EventPipeGetProviderInfo", results::INSUFFICIENT_BUFFER) => &["name_len"],
         ("GetFunctionEnter3Info", results::INSUFFICIENT_BUFFER) => {
             &["frame_info", "argument_info_size"]
         }
         ("GetFunctionEnter3Info", HResult::INVALID_ARGUMENT) => &["frame_info"],
-        _ => &[],
+        _ => super::metadata::written_though_refused(method),
     }
 }
 

@@ -221,6 +221,9 @@ impl Probe {
             (_, "Clone") => table,
             (Table::Info, "EnumThreads") => Table::Threads,
             (Table::Info, "EnumModules") => Table::Modules,
+            (Table::Info, "EnumJITedFunctions" | "EnumJITedFunctions2") => Table::Functions,
+            (Table::Info, "EnumModuleFrozenObjects" | "EnumerateNonGCObjects") => Table::Objects,
+            (Table::Info, "EnumNgenModuleMethodsInliningThisMethod") => Table::Methods,
             (Table::Info, "GetModuleMetaData" | "GetTokenAndMetaDataFromFunction") => {
                 Table::Import.of(&iid_of(method, values))
             }

@@ -4,6 +4,7 @@ mod arguments;
 mod hresults;
 mod judge;
 mod metadata;
+mod recorded;
 
 use arbitrary::{Result, Unstructured};
 use arguments::Source;

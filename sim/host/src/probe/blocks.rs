@@ -235,7 +235,7 @@ pub(super) fn block_of(method: &MethodSignature, values: &[Value], index: usize)
 }
 
 fn is_code(argument: &ArgumentSignature) -> bool {
-    ["hook", "enter", "leave", "tailcall", "func", "mapper"]
+    ["hook", "enter", "leave", "tailcall", "func", "mapper", "callback"]
         .iter()
         .any(|part| argument.name.contains(part))
 }

@@ -1,9 +1,10 @@
 //! The tables of methods behind the pointers that a runtime gives away.
 
 use clr_com::{
-    Callable, Guid, ICorProfilerInfo15, ICorProfilerModuleEnum, ICorProfilerThreadEnum,
-    IMetaDataAssemblyEmit, IMetaDataAssemblyImport, IMetaDataEmit, IMetaDataEmit2, IMetaDataImport,
-    IMetaDataImport2, IUnknown, Interface, MethodSignature,
+    Callable, Guid, ICorProfilerFunctionEnum, ICorProfilerInfo15, ICorProfilerMethodEnum,
+    ICorProfilerModuleEnum, ICorProfilerObjectEnum, ICorProfilerThreadEnum, IMetaDataAssemblyEmit,
+    IMetaDataAssemblyImport, IMetaDataEmit, IMetaDataEmit2, IMetaDataImport, IMetaDataImport2,
+    IUnknown, Interface, MethodSignature,
 };
 use std::mem::ManuallyDrop;
 
@@ -49,6 +50,9 @@ tables! {
     AssemblyImport IMetaDataAssemblyImport,
     Emit IMetaDataEmit2,
     AssemblyEmit IMetaDataAssemblyEmit,
+    Functions ICorProfilerFunctionEnum,
+    Objects ICorProfilerObjectEnum,
+    Methods ICorProfilerMethodEnum,
 }
 
 /// Calls a method of an object with the interface `I`.

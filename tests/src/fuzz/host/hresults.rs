@@ -1,6 +1,6 @@
 //! The HRESULTs of methods.
 
-use super::metadata;
+use super::{metadata, recorded};
 use clr_walker::profiling::HResult;
 use clrsim::probe::Table;
 use clrsim::results;
@@ -21,13 +21,15 @@ pub(super) fn results_of(table: Table, method: &str) -> Option<&'static [HResult
         Table::AssemblyEmit => metadata::assembly_emit(method),
         Table::AssemblyImport => metadata::assembly_import(method),
         Table::Import => metadata::import(method),
-        Table::Threads | Table::Modules => Some(match method {
-            "Skip" => &[H::OK, H::FALSE],
-            "Reset" => &[H::OK],
-            "Clone" | "GetCount" => &[H::OK, H::INVALID_ARGUMENT],
-            "Next" => &[H::OK, H::FALSE, H::INVALID_ARGUMENT],
-            _ => return None,
-        }),
+        Table::Threads | Table::Modules | Table::Functions | Table::Objects | Table::Methods => {
+            Some(match method {
+                "Skip" => &[H::OK, H::FALSE],
+                "Reset" => &[H::OK],
+                "Clone" | "GetCount" => &[H::OK, H::INVALID_ARGUMENT],
+                "Next" => &[H::OK, H::FALSE, H::INVALID_ARGUMENT],
+                _ => return None,
+            })
+        }
     }
 }
 
@@ -132,12 +134,6 @@ fn info_results(method: &str) -> Option<&'static [HResult]> {
         "GetRuntimeInformation" => {
             &[H::OK, H::INVALID_ARGUMENT, results::INSUFFICIENT_BUFFER, results::POINTER, SEQUENCE]
         }
-        "GetILFunctionBody" => {
-            &[H::OK, H::INVALID_ARGUMENT, H::FUNCTION_NOT_IL, results::INDEX_NOT_FOUND]
-        }
-        "GetILFunctionBodyAllocator" | "SetILFunctionBody" => {
-            &[H::OK, H::INVALID_ARGUMENT, SEQUENCE]
-        }
         "InitializeCurrentThread" => &[H::OK, SEQUENCE],
         "SetEnterLeaveFunctionHooks" | "SetEnterLeaveFunctionHooks2" => {
             &[H::OK, H::INVALID_ARGUMENT, H::CALL_ONLY_FROM_INIT]
@@ -170,10 +166,16 @@ fn info_results(method: &str) -> Option<&'static [HResult]> {
     })
 }
 
-/// Returns the HRESULTs of a method of EventPipe.
+/// Returns the HRESULTs of a method of IL or EventPipe.
 fn event_results(method: &str) -> Option<&'static [HResult]> {
     type H = HResult;
     Some(match method {
+        "GetILFunctionBody" => {
+            &[H::OK, H::INVALID_ARGUMENT, H::FUNCTION_NOT_IL, results::INDEX_NOT_FOUND]
+        }
+        "GetILFunctionBodyAllocator" | "SetILFunctionBody" => {
+            &[H::OK, H::INVALID_ARGUMENT, SEQUENCE]
+        }
         "EventPipeStartSession" => &[H::OK, H::FAIL, H::INVALID_ARGUMENT],
         "EventPipeAddProviderToSession"
         | "EventPipeCreateProvider"
@@ -181,6 +183,6 @@ fn event_results(method: &str) -> Option<&'static [HResult]> {
         | "EventPipeWriteEvent" => &[H::OK, H::INVALID_ARGUMENT],
         "EventPipeStopSession" => &[H::OK],
         "EventPipeGetProviderInfo" => &[H::OK, H::INVALID_ARGUMENT, results::INSUFFICIENT_BUFFER],
-        _ => return None,
+        _ => return recorded::results_of(method),
     })
 }

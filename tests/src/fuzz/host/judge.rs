@@ -245,8 +245,18 @@ fn writes_though_refused(method: &str, result: HResult) -> &'static [&'static st
         // GetCORVersionInternal.
         ("GetRuntimeInformation", _) => &["version_string", "version_string_len"],
         // NULL, first of all; in EnumModules before the owner of the thread store is refused.
-        ("EnumThreads", _) | ("EnumModules", HResult::UNSUPPORTED_CALL_SEQUENCE) => &["enumerator"],
+        ("EnumNgenModuleMethodsInliningThisMethod", _)
+        | ("EnumThreads", _)
+        | ("EnumModules", HResult::UNSUPPORTED_CALL_SEQUENCE) => &["enumerator"],
         ("EventPipeGetProviderInfo", results::INSUFFICIENT_BUFFER) => &["name_len"],
+        ("GetEnvironmentVariable", _) => &["value_len"],
+        ("GetInMemorySymbolsLength", _) => &["count_symbol_bytes"],
+        ("ReadInMemorySymbols", _) => &["count_symbol_bytes_read"],
+        ("GetNativeCodeStartAddresses", results::INSUFFICIENT_BUFFER) => &["addresses_len"],
+        ("GetDynamicFunctionInfo", results::INSUFFICIENT_BUFFER) => {
+            &["module", "signature", "signature_size", "name", "name_len"]
+        }
+        ("GetNotifiedExceptionClauseInfo", HResult::NOT_MANAGED_THREAD) => &["info"],
         ("GetFunctionEnter3Info", results::INSUFFICIENT_BUFFER) => {
             &["frame_info", "argument_info_size"]
         }

@@ -95,12 +95,15 @@ pub(super) fn emit(method: &str) -> Option<&'static [H]> {
         | "SetHandler"
         | "DefineMethodImpl"
         | "DefineCustomAttribute" => &[H::OK],
-        "DefineTypeDef" | "DefineNestedType" | "DefineModuleRef" | "DefineUserString"
-        | "GetSaveSize" => &[H::OK, H::INVALID_ARGUMENT],
+        "DefineTypeDef"
+        | "DefineNestedType"
+        | "DefineModuleRef"
+        | "DefineUserString"
+        | "GetSaveSize"
+        | "GetTokenFromTypeSpec" => &[H::OK, H::INVALID_ARGUMENT],
         "DefineTypeRefByName" | "DefineMemberRef" | "DefineMethodSpec" | "GetTokenFromSig" => {
             &[H::OK, H::INVALID_ARGUMENT, r::DUPLICATE]
         }
-        "GetTokenFromTypeSpec" => &[H::OK, H::INVALID_ARGUMENT],
         "DefineMethod" | "DefineField" | "DefineParam" => {
             &[H::OK, H::INVALID_ARGUMENT, r::INDEX_NOT_FOUND]
         }

@@ -10,6 +10,8 @@ pub const INSUFFICIENT_BUFFER: HResult = HResult(0x8007_007A);
 pub const NO_ENVIRONMENT_VARIABLE: HResult = HResult(0x8007_00CB);
 /// `CORPROF_E_NOT_GC_OBJECT`.
 pub const NOT_GC_OBJECT: HResult = HResult(0x8013_1389);
+/// `COR_E_BADIMAGEFORMAT`: an entry of a heap is longer than the heap.
+pub const BAD_FORMAT: HResult = HResult(0x8007_000B);
 /// `CLDB_S_TRUNCATION`: a name was cut off. A success.
 pub const TRUNCATION: HResult = HResult(0x0013_1106);
 /// `CLDB_E_FILE_CORRUPT`: an entry of a heap is none of its kind.

@@ -113,7 +113,8 @@ impl Call<'_> {
         string_len) {
         let data = self.data.borrow();
         let Some(blob) = data.user_strings.blob_checked(row_of(string_token)) else {
-            return Ok(results::INDEX_NOT_FOUND);
+            let is_inside = row_of(string_token) < data.user_strings.size();
+            return Ok(if is_inside { results::BAD_FORMAT } else { results::INDEX_NOT_FOUND });
         };
         let Some((_, units)) = blob.split_last().filter(|_| blob.len() % 2 == 1) else {
             return Ok(results::FILE_CORRUPT);

@@ -263,7 +263,7 @@ impl Call<'_> {
     pub(super) fn is_valid(&self, token: Token) -> bool {
         let data = self.data.borrow();
         if token & super::TABLE == super::STRING {
-            return row_of(token) < data.user_strings.size();
+            return data.user_strings.blob_checked(row_of(token)).is_some();
         }
         // Rows of the other tables have no tokens.
         let has_tokens = !matches!(

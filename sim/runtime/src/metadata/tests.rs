@@ -1,3 +1,5 @@
+mod image;
+
 use super::*;
 use crate::MethodKind;
 

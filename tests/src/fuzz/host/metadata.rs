@@ -74,7 +74,9 @@ pub(super) fn import(method: &str) -> Option<&'static [H]> {
             &[H::OK, H::INVALID_ARGUMENT, r::INDEX_NOT_FOUND, r::RECORD_NOT_FOUND]
         }
         "GetNameFromToken" => &[H::OK, H::INVALID_ARGUMENT, r::INDEX_NOT_FOUND],
-        "GetUserString" => &[H::OK, r::TRUNCATION, r::INDEX_NOT_FOUND, r::FILE_CORRUPT],
+        "GetUserString" => {
+            &[H::OK, r::TRUNCATION, r::INDEX_NOT_FOUND, r::FILE_CORRUPT, r::BAD_FORMAT]
+        }
         "GetCustomAttributeByName" => &[H::OK, H::FALSE, H::INVALID_ARGUMENT],
         "GetNestedClassProps" => {
             &[H::OK, H::INVALID_ARGUMENT, r::INVALID_TOKEN_TYPE, r::RECORD_NOT_FOUND]

@@ -254,7 +254,7 @@ struct ICorProfilerInfo2 : ICorProfilerInfo {
     virtual HRESULT GetThreadStaticAddress(uint64_t class_id, mdToken field_token, uint64_t thread, void **address) = 0; // 51
     virtual HRESULT GetContextStaticAddress(uint64_t class_id, mdToken field_token, uint64_t context, void **address) = 0; // 52
     virtual HRESULT GetStaticFieldInfo(uint64_t class_id, mdToken field_token, uint32_t *field_info) = 0; // 53
-    virtual HRESULT GetGenerationBounds(uint32_t object_ranges_capacity, uint32_t *object_ranges_len, GenerationRange *ranges) = 0; // 54
+    virtual HRESULT GetGenerationBounds(uint32_t ranges_capacity, uint32_t *ranges_len, GenerationRange *ranges) = 0; // 54
     virtual HRESULT GetObjectGeneration(uint64_t object, GenerationRange *range) = 0; // 55
     virtual HRESULT GetNotifiedExceptionClauseInfo(ClauseInfo *info) = 0; // 56
 };

@@ -134,7 +134,7 @@ interfaces! {
         );
         53 GetStaticFieldInfo(class: ClassId, field_token: Token, field_info: *mut u32);
         54 GetGenerationBounds(
-            object_ranges_capacity: u32, object_ranges_len: *mut u32, ranges: *mut GenerationRange,
+            ranges_capacity: u32, ranges_len: *mut u32, ranges: *mut GenerationRange,
         );
         55 GetObjectGeneration(object: ObjectId, range: *mut GenerationRange);
         56 GetNotifiedExceptionClauseInfo(info: *mut ClauseInfo);

@@ -152,7 +152,13 @@ fn room_of(method: &MethodSignature, index: usize) -> Option<usize> {
     };
     let reads = matches!(method.arguments.get(index)?.kind, ArgumentKind::In { .. });
     let sized = || if reads { named("_size").or_else(|| named("_len")) } else { None };
-    named("_capacity").or_else(beside).or_else(sized)
+    // Requests name methods by arrays that share their length.
+    let shared = || {
+        let is_shared = matches!(name, "modules" | "methods" | "status");
+        let len = || method.arguments.iter().position(|one| one.name == "functions_len");
+        is_shared.then(len).flatten()
+    };
+    named("_capacity").or_else(beside).or_else(sized).or_else(shared)
 }
 
 fn number(values: &[Value], index: usize) -> u64 {

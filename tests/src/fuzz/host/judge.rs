@@ -245,8 +245,7 @@ fn writes_though_refused(method: &str, result: HResult) -> &'static [&'static st
         // GetCORVersionInternal.
         ("GetRuntimeInformation", _) => &["version_string", "version_string_len"],
         // NULL, first of all; in EnumModules before the owner of the thread store is refused.
-        ("EnumNgenModuleMethodsInliningThisMethod", _)
-        | ("EnumThreads", _)
+        ("EnumNgenModuleMethodsInliningThisMethod" | "EnumThreads", _)
         | ("EnumModules", HResult::UNSUPPORTED_CALL_SEQUENCE) => &["enumerator"],
         ("EventPipeGetProviderInfo", results::INSUFFICIENT_BUFFER) => &["name_len"],
         ("GetEnvironmentVariable", _) => &["value_len"],

@@ -41,9 +41,9 @@ pub use model::{
     ExpectedFrame, ExpectedFrameReport, ExpectedHistory, ExpectedMixed, ExpectedMixedFrame,
     ExpectedMixedItem, ExpectedOutcome, ExpectedSnapshot, ExpectedWait, Exploration, Export,
     LastCallback, MIXED_CAPACITY, MixedAt, MixedClaim, MixedFrameKind, MixedWalk, NestedCall,
-    PlacedItem, PlacedStack, PlacedThread, ProfilerMethod, ProfilerScript, Provenance, ReasonKind,
-    SEED_FLAGS, SEED_RAX, SEED_SIZE, Scenario, ScenarioThread, ScriptSeed, ScriptThread,
-    SeedAddress, SeedSource, SnapshotAt, SnapshotCall, SnapshotCaller, SnapshotSeed,
+    PlacedItem, PlacedStack, PlacedThread, ProfilerMethod, ProfilerScript, Provenance, RaisedBy,
+    ReasonKind, SEED_FLAGS, SEED_RAX, SEED_SIZE, Scenario, ScenarioThread, ScriptSeed,
+    ScriptThread, SeedAddress, SeedSource, SnapshotAt, SnapshotCall, SnapshotCaller, SnapshotSeed,
     SnapshotThread, StackNode, Stale, Stop, StopAt, SuspensionState, ThreadMode, ThreadName,
     UnwindErrorKind, WaitKind, WalkEnd, world_stop,
 };

@@ -150,6 +150,7 @@ const PROFILERS: &[Mistake] = &[
     ("an action that is not there", "profiler { thread \"t\" { unlock } }\nexplore\n"),
     ("an interleaving in another form", "explore { expect { deadlock; replay \"14b3a\" } }\n"),
     ("a hazard in another form", "explore { expect { deadlock; hazard \"H06\" } }\n"),
+    ("a callback that nothing raises", "profiler { on \"EventPipeEventDelivered\" }\nexplore\n"),
 ];
 
 /// Returns what the tool says of a text with a mistake.

@@ -10,6 +10,7 @@ mod mixed_words;
 mod placed_stack;
 mod profiler_method;
 mod profiler_script;
+mod raised;
 mod scenario;
 mod snapshot;
 mod to_world;
@@ -33,6 +34,7 @@ pub use profiler_script::{
     ScriptThread, ThreadName, WaitKind,
 };
 pub(crate) use profiler_script::{DEPTH, SCHEDULES, SnapshotOptions};
+pub use raised::RaisedBy;
 pub use scenario::{Description, Export, Scenario, ScenarioThread, Stop, StopAt};
 pub use snapshot::{
     ExpectedFlags, ExpectedFrameReport, ExpectedOutcome, ExpectedSnapshot, LastCallback,

@@ -57,6 +57,7 @@ check! {
     catch_without_try: "function main { body {\n  catch { work 1 }\n  try { throw }\n  work 1\n  catch { }\n  try; catch; catch\n} }",
     clauses_without_guarded: "function main { body {\n  on-catch { work 1 }\n  guarded\n  work 1\n  on-finally\n  try; on-fault\n  guarded; on-filter { }; on-filter { }\n} }",
     stops_at_no_or_several_places: "function main\nstop\nstop after=1 at=main\nstop after=1 visit=2\nstop end instruction=3\nstop at=sleep instruction=3",
+    callbacks_that_nothing_raises: "function main kind=jit { body { new } }\nprofiler {\n  on EventPipeEventDelivered\n  on JITInlining\n  on AssemblyLoadStarted\n  on HandleCreated\n  on JITCachedFunctionSearchStarted\n  on ObjectAllocated\n}",
     a_rule_broken_by_the_shape: "function main {\n  locals 8\n  push rbx\n  save rbx rcx\n}",
     a_rule_broken_by_a_statement: "function main {\n  body {\n    try { work 1; }\n    catch { loop 2 { work 2\n      store 64 } }\n  }\n}",
     a_rule_broken_by_the_end: "function main { no-end; body { work 1 } }",

@@ -1,5 +1,6 @@
 //! Problems of texts.
 
+use crate::model::RaisedBy;
 use crate::text::grammar::{
     Kind, MAX_BLOCKS, MAX_STACK_NODES, MAX_TEXT, MAX_WORDS, all_generations,
 };
@@ -52,6 +53,14 @@ pub enum ProblemKind {
     /// The profiler already has an `on` for the callback.
     #[error("the profiler already has an `on` for the callback `{0}`")]
     DuplicateCallback(&'static str),
+    /// Nothing in the text raises the callback.
+    #[error("nothing in this text raises the callback `{callback}`")]
+    NeverRaised {
+        /// Name of the callback.
+        callback: &'static str,
+        /// What would raise it.
+        needed: RaisedBy,
+    },
     /// The expectation decides on no generation.
     #[error("no runtime is left for this `expect`: those before it are used")]
     DeadExpectation,
@@ -391,6 +400,7 @@ impl ProblemKind {
                     .to_owned()
             }
             Self::MissingNode { missing, .. } => format!("expected `{missing} …` in its block"),
+            Self::NeverRaised { needed, .. } => needed.help(),
             Self::Without(part, other) => format!("add `{other}`, or remove `{part}`"),
             Self::ExtraBlock(_) => "expected the end of the line".to_owned(),
             Self::InlinedExit => {

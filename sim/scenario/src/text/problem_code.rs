@@ -24,6 +24,7 @@ codes! {
     "unknown-node": UnknownNode,
     "duplicate-node": DuplicateNode,
     "duplicate-callback": DuplicateCallback,
+    "never-raised": NeverRaised,
     "dead-expectation": DeadExpectation,
     "excluded": Excluded,
     "unknown-property": UnknownProperty,

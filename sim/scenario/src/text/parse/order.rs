@@ -1,7 +1,7 @@
 //! Checks of nodes that others exclude, need, or define twice. Problems are reported at the node
 //! that comes later.
 
-use crate::model::SeedSource;
+use crate::model::{RaisedBy, SeedSource};
 use crate::text::document::{Literal, Node, named};
 use crate::text::grammar::Level;
 use crate::text::keywords::Keyword as _;
@@ -17,7 +17,7 @@ pub(super) fn check(scenario: &mut Scenario, nodes: &[Node<'_>], problems: &mut 
     previous_stops(scenario, nodes, problems);
     for profiler in named(nodes, "profiler") {
         names_of_profiler(profiler, problems);
-        callbacks(profiler, problems);
+        callbacks(scenario, profiler, problems);
     }
     if scenario.threads.is_empty() && scenario.stack.is_none() {
         scenario.threads.push(ScenarioThread::main());
@@ -78,13 +78,18 @@ fn names_of_profiler(profiler: &Node<'_>, problems: &mut Problems) {
     }
 }
 
-fn callbacks(profiler: &Node<'_>, problems: &mut Problems) {
+/// Reports callbacks that the profiler has twice, and those that nothing in the text raises.
+fn callbacks(scenario: &Scenario, profiler: &Node<'_>, problems: &mut Problems) {
     let mut seen = BTreeSet::new();
     for node in named(profiler.children(), "on") {
         let word = node.args().next().and_then(Literal::text);
-        let kind = word.and_then(CallbackKind::from_word);
-        if let Some(kind) = kind.filter(|kind| !seen.insert(kind.name())) {
+        let Some(kind) = word.and_then(CallbackKind::from_word) else { continue };
+        if !seen.insert(kind.name()) {
             problems.push((node.name.span, ProblemKind::DuplicateCallback(kind.name())));
+        }
+        if let Some(needed) = RaisedBy::of(kind).filter(|needed| !needed.is_in(scenario)) {
+            let callback = kind.name();
+            problems.push((node.name.span, ProblemKind::NeverRaised { callback, needed }));
         }
     }
 }

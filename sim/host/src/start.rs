@@ -43,6 +43,7 @@ impl Session {
             process.profiler = ProfilerStatus::InitializingForStartup;
             process.event_mask = EventMask(0);
             process.allocation_ticks = false;
+            process.basic_gc = false;
             // Profilers are loaded before the runtime counts as started (C-002), and before the GC.
             process.started &= !is_new;
             process.gc_initialized &= !is_new;

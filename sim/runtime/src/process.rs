@@ -2,6 +2,7 @@
 
 use super::OsThreadId;
 use super::lock::{Lock, Locks};
+use super::profiling::CallbackKind;
 use clr_walker::profiling::EventMask;
 
 /// Life cycle of a profiler.
@@ -54,6 +55,8 @@ pub struct Process {
     pub attached: bool,
     /// Event mask of the profiler: the callbacks it receives and the methods it may call.
     pub event_mask: EventMask,
+    /// The profiler has asked for the start and the end of GCs without their details (`COR_PRF_HIGH_BASIC_GC`).
+    pub basic_gc: bool,
     /// `g_fEEStarted` (C-002).
     pub started: bool,
     /// The GC is fully initialized (C-012).
@@ -88,6 +91,7 @@ impl Default for Process {
             profiler: ProfilerStatus::Active,
             attached: false,
             event_mask: EventMask::ENABLE_STACK_SNAPSHOT,
+            basic_gc: false,
             started: true,
             gc_initialized: true,
             suspension: Suspension::None,
@@ -110,6 +114,16 @@ impl Process {
     pub fn enables_stack_snapshot(&self) -> bool {
         self.profiler != ProfilerStatus::None
             && self.event_mask.contains(EventMask::ENABLE_STACK_SNAPSHOT)
+    }
+
+    /// Returns true if the profiler's event masks request a callback (contract §1.3). The basic events of GCs are their start and end:
+    /// gcenv.ee.cpp:711 of 3.1; assumed on the other runtimes.
+    pub const fn requests(&self, kind: CallbackKind) -> bool {
+        let is_basic = matches!(
+            kind,
+            CallbackKind::GarbageCollectionStarted | CallbackKind::GarbageCollectionFinished
+        );
+        self.event_mask.contains(kind.event()) || (self.basic_gc && is_basic)
     }
 
     /// Returns the owner of a lock.

@@ -222,8 +222,6 @@ impl World<'_> {
     pub(super) fn wants(&self, kind: Kind) -> bool {
         let process = self.runtime.process.get();
         let is_reported = kind != Kind::ThreadDestroyed || !process.shutting_down;
-        is_reported
-            && process.profiler == ProfilerStatus::Active
-            && process.event_mask.contains(kind.event())
+        is_reported && process.profiler == ProfilerStatus::Active && process.requests(kind)
     }
 }

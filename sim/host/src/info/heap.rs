@@ -22,9 +22,6 @@ const LARGE_OBJECT: u32 = 85_000;
 const NON_GC_HEAP: NonGcRange =
     NonGcRange { start: 0x7200_0000_0008, size: 0x530, reserved: 0x3F_FFF8 };
 
-/// `COR_PRF_HIGH_BASIC_GC` (corprof.idl).
-const HIGH_BASIC_GC: u32 = 0x10;
-
 /// An `ObjectCallback` of EnumerateGCHeapObjects: it returns 0 to end the enumeration.
 type ObjectCallback = unsafe extern "system" fn(ObjectId, *mut c_void) -> Bool;
 
@@ -32,8 +29,7 @@ impl Call<'_> {
     /// Fails unless the runtime has a table of generations: it has one for profilers of GCs (recorded).
     fn check_generations(&self) -> Result<(), CallError<Outcome>> {
         let process = self.runtime().process.get();
-        let follows = process.event_mask.contains(Kind::GarbageCollectionStarted.event())
-            || self.session.high_events.get() & HIGH_BASIC_GC != 0;
+        let follows = process.requests(Kind::GarbageCollectionStarted);
         if follows && process.gc_initialized { Ok(()) } else { Err(HResult::FAIL.into()) }
     }
 

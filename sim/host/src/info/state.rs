@@ -18,6 +18,8 @@ use std::ffi::c_void;
 
 /// `COR_PRF_HIGH_MONITOR_IMMUTABLE`: COR_PRF_HIGH_DISABLE_TIERED_COMPILATION (corprof.idl).
 pub(crate) const HIGH_IMMUTABLE: u32 = 0x8;
+/// `COR_PRF_HIGH_BASIC_GC` (corprof.idl).
+const HIGH_BASIC_GC: u32 = 0x10;
 /// `COR_PRF_HIGH_ALLOWABLE_AFTER_ATTACH` (corprof.idl of 3.1).
 const HIGH_ATTACHABLE: u32 = 0x76;
 /// `COR_PRF_DESKTOP_CLR`, `COR_PRF_CORE_CLR`.
@@ -83,6 +85,7 @@ impl Call<'_> {
         }
         self.caller().set_event_mask(EventMask(low))?;
         self.session.high_events.set(high);
+        self.runtime().change_process(|process| process.basic_gc = high & HIGH_BASIC_GC != 0);
         if EventMask(low).contains(EventMask::ENABLE_STACK_SNAPSHOT) {
             self.session.shared.with(Report::may_walk);
             self.session.shared.write(&Entry::AskedToWalk);

@@ -116,8 +116,8 @@ impl Process {
             && self.event_mask.contains(EventMask::ENABLE_STACK_SNAPSHOT)
     }
 
-    /// Returns true if the profiler's event masks request a callback (contract §1.3). The basic events of GCs are their start and end:
-    /// gcenv.ee.cpp:711 of 3.1; assumed on the other runtimes.
+    /// Returns true if the profiler's event masks request a callback (contract §1.3). The basic events of GCs are their start and end
+    /// (recorded on 3.1.23, 8.0.34, 9.0.23, 10.0.15 and 11.0.0).
     pub const fn requests(&self, kind: CallbackKind) -> bool {
         let is_basic = matches!(
             kind,

@@ -10,6 +10,7 @@ mod external;
 mod header;
 
 mod metadata;
+mod not_simulated;
 mod readers;
 mod rejit;
 #[cfg(all(any(target_os = "linux", windows), target_arch = "x86_64"))]

@@ -91,7 +91,8 @@ impl Call<'_> {
         self.begin()?;
         // SAFETY: the profiler's arrays.
         let requested = unsafe { self.requested((len, modules, methods)) }?;
-        let functions = requested.iter().filter_map(|(module, method)| self.function_named(module.0, *method));
+        let function = |(module, method): &Requested| self.function_named(module.0, *method);
+        let functions = requested.iter().filter_map(function);
         self.caller().request_revert(&functions.collect::<Vec<_>>())?;
         // SAFETY: the same.
         unsafe { put_all(status, len, &vec![HResult::OK; requested.len()]) };

@@ -93,7 +93,12 @@ struct Misuse : Profiler {
         if (is("stop")) info->DoStackSnapshot(0, stop, 0, nullptr, nullptr, 0);
         if (is("wrong-id")) info->GetFunctionInfo(0x1234, nullptr, nullptr, nullptr);
         if (is("wrong-thread")) info->DoStackSnapshot(0x1234, behind, 0, nullptr, nullptr, 0);
-        if (is("not-simulated")) info->SetILInstrumentedCodeMap(0, 0, 0, nullptr);
+        if (is("not-simulated")) {
+            IMetaDataEmit *emit = nullptr;
+            info->GetTokenAndMetaDataFromFunction(function, IMetaDataEmit::IID, reinterpret_cast<void **>(&emit), &token);
+            emit->Save(nullptr, 0);
+            emit->Release();
+        }
         if (is("late-hooks")) info->SetEnterLeaveFunctionHooks(&way, &way, &way);
         if (is("suspends")) info->SuspendRuntime();
         if (is("detach") || is("flags-detach") || is("hooks-detach")) info->RequestProfilerDetach(100);

@@ -152,7 +152,7 @@ fn refusals_have_their_reasons() {
     assert_eq!(refused["result"], "CORPROF_E_STACKSNAPSHOT_ABORTED");
     assert_eq!(refused["clauses"][0], "C-105");
     let account = run("not-simulated");
-    assert_eq!(account["not_simulated"][0]["name"], "SetILInstrumentedCodeMap");
+    assert_eq!(account["not_simulated"][0]["name"], "Save");
 }
 
 #[test]

@@ -458,7 +458,7 @@ const HABITS: &[(&str, &[&str])] = &[
     ("WALKS_IN_VAIN", &["no-walk"]),
     ("WALKS_RARELY", &[]),
     ("WALKS_ALWAYS", &[]),
-    ("CALLS_WHAT_IS_MISSING", &["not-simulated:SetILInstrumentedCodeMap"]),
+    ("CALLS_WHAT_IS_MISSING", &["not-simulated:Save"]),
     ("CALLS_WHAT_IS_OBSOLETE", &[]),
     ("IDLE_WORKER", &["stuck:thread 1 of the profiler"]),
 ];

@@ -33,9 +33,15 @@ struct Sampler : Profiler {
         return info->SetEventMask(JIT | (walks ? SNAPSHOT : 0));
     }
 
-    HRESULT JITCompilationStarted(uint64_t, BOOL) override {
+    HRESULT JITCompilationStarted(uint64_t function, BOOL) override {
         compiles = true;
-        if (HABIT == CALLS_WHAT_IS_MISSING) info->SetILInstrumentedCodeMap(1, 0, 0, nullptr);
+        if (HABIT == CALLS_WHAT_IS_MISSING) {
+            IMetaDataEmit *emit = nullptr;
+            mdToken token = 0;
+            info->GetTokenAndMetaDataFromFunction(function, IMetaDataEmit::IID, reinterpret_cast<void **>(&emit), &token);
+            emit->Save(nullptr, 0);
+            emit->Release();
+        }
         if (HABIT == WALKS_ALWAYS) info->DoStackSnapshot(0, frame, 0, this, nullptr, 0);
         return S_OK;
     }

@@ -82,13 +82,8 @@ impl Inner {
             PROVIDERS + index as u64 * PITCH
         };
         if self.high_events.get() & HIGH_EVENT_PIPE != 0 {
-            let target = self.profiler.borrow().clone();
-            if let (Some(stage), Some(target)) = (self.stage(), target) {
-                let kind = Kind::EventPipeProviderCreated;
-                stage.runtime().on(self.caller()).in_callback(kind, |_| {
-                    self.enter(kind.name(), || target.provider_created(id));
-                });
-            }
+            let kind = Kind::EventPipeProviderCreated;
+            self.call_back((kind, kind.name()), |target| target.provider_created(id));
         }
         id
     }
@@ -129,16 +124,12 @@ impl Inner {
         let provider = PROVIDERS + event.provider as u64 * PITCH;
         for (_, session) in sessions {
             let is_there = self.events.0.borrow().sessions.contains_key(&session);
-            let target = self.profiler.borrow().clone();
-            let Some(target) = target.filter(|_| is_there && !self.is_detaching()) else {
-                continue;
-            };
-            let kind = Kind::EventPipeEventDelivered;
-            process.runtime().on(self.caller()).in_callback(kind, |_| {
-                self.enter(kind.name(), || {
+            if is_there && !self.is_detaching() {
+                let kind = Kind::EventPipeEventDelivered;
+                self.call_back((kind, kind.name()), |target| {
                     target.event_delivered(provider, &event, data, [activity, related])
                 });
-            });
+            }
         }
     }
 }

@@ -68,38 +68,32 @@ impl Heap {
         if number < old { 2 } else { u32::from(number < survivors) }
     }
 
+    /// Returns the range of a generation, or of the heaps of large or of pinned objects.
+    fn range(&self, generation: u32) -> GenerationRange {
+        let Bounds { old, survivors, known, .. } = self.0.get();
+        let (from, to, reserved) = match generation {
+            0 => (survivors, known, RESERVED - survivors * OBJECT_SIZE),
+            1 => (old, survivors, (survivors - old) * OBJECT_SIZE),
+            2 => (0, old, old * OBJECT_SIZE),
+            other => {
+                let start = OBJECTS + u64::from(other - LARGE + 1) * RESERVED;
+                return GenerationRange { generation, start, size: 0, reserved: RESERVED };
+            }
+        };
+        let start = object_id(from + 1).0;
+        GenerationRange { generation, start, size: (to - from) * OBJECT_SIZE, reserved }
+    }
+
     /// Returns the ranges of the generations in the order in which CLRs list them (recorded).
     pub(crate) fn ranges(&self, has_pinned: bool) -> Vec<GenerationRange> {
-        let Bounds { old, survivors, known, .. } = self.0.get();
-        let start = |number: u64| object_id(number + 1);
-        let range = |generation, from: u64, to: u64, reserved: u64| GenerationRange {
-            generation,
-            start: start(from).0,
-            size: (to - from) * OBJECT_SIZE,
-            reserved,
-        };
-        let end = start(0).0 + RESERVED;
-        let empty = |generation: u32| GenerationRange {
-            generation,
-            start: end + u64::from(generation - LARGE) * RESERVED,
-            size: 0,
-            reserved: RESERVED,
-        };
-        let mut all = Vec::from_iter(has_pinned.then(|| empty(PINNED)));
-        all.push(empty(LARGE));
-        all.extend([
-            range(2, 0, old, old * OBJECT_SIZE),
-            range(1, old, survivors, (survivors - old) * OBJECT_SIZE),
-            range(0, survivors, known, RESERVED - survivors * OBJECT_SIZE),
-        ]);
-        all
+        let oldest = if has_pinned { PINNED } else { LARGE };
+        (0..=oldest).rev().map(|generation| self.range(generation)).collect()
     }
 
     /// Returns the range that an object is in.
     pub(crate) fn range_of(&self, object: ObjectId) -> Option<GenerationRange> {
-        let number = object.0.checked_sub(object_id(1).0)? / OBJECT_SIZE;
-        let generation = self.generation(number);
-        self.ranges(false).into_iter().find(|range| range.generation == generation)
+        let number = object.0.checked_sub(OBJECTS)? / OBJECT_SIZE;
+        Some(self.range(self.generation(number)))
     }
 }
 

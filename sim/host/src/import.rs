@@ -4,6 +4,13 @@
 
 #![allow(clippy::unnecessary_wraps, reason = "each answer has this form")]
 
+/// Lists methods, each with the method of [`Call`] that answers it.
+macro_rules! answers {
+    ($methods:ident { $($method:ident => $answer:ident;)* }) => {
+        $($methods!($method => $answer);)*
+    };
+}
+
 mod assemblies;
 mod assembly_emit;
 mod blobs;
@@ -64,6 +71,22 @@ unsafe fn put_name(name: &str, capacity: u32, len: *mut u32, to: *mut u16) -> HR
         let asks = to.is_null() || capacity == 0;
         if asks || put_cut(to, capacity, &text) { HResult::OK } else { results::TRUNCATION }
     }
+}
+
+/// Writes a blob and its size.
+unsafe fn put_blob(blob: &[u8], to: *mut *const u8, size: *mut u32) {
+    // SAFETY: the profiler's pointers. Heaps keep their blobs as long as the session lives.
+    unsafe {
+        put(to, blob.as_ptr());
+        put(size, count(blob.len()));
+    }
+}
+
+/// Reads a blob of the profiler; `None` for an empty one.
+unsafe fn read_blob<T>(from: *const T, size: u32) -> Option<Vec<u8>> {
+    // SAFETY: the profiler's blob has this size.
+    (!from.is_null() && size > 0)
+        .then(|| unsafe { std::slice::from_raw_parts(from.cast(), size as usize) }.to_vec())
 }
 
 impl Call<'_> {

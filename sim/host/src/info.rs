@@ -34,7 +34,7 @@ use clr_machine::Machine;
 use clr_runtime::metadata::{Module, TypeDef};
 use clr_runtime::profiling::{Accepts, Caller, callers_of};
 use clr_runtime::{Outcome, Runtime};
-use clr_walker::profiling::{CallError, FunctionId, HResult};
+use clr_walker::profiling::{CallError, FunctionId, HResult, ThreadId};
 use std::rc::Rc;
 
 /// Methods that a CLR answers with `E_NOTIMPL` (src/coreclr/vm/proftoeeinterfaceimpl.cpp of dotnet/runtime).
@@ -99,6 +99,16 @@ impl Call<'_> {
     /// Returns the methods of the calling thread.
     pub(crate) fn caller(&self) -> Caller<'_, 'static, Machine> {
         self.runtime().on(self.session.caller()).with_profiler(&self.receiver)
+    }
+
+    /// Returns the id of the calling thread, if it is one of the runtime.
+    fn own_thread(&self) -> Option<ThreadId> {
+        self.runtime().object_of(self.session.caller())
+    }
+
+    /// Refuses a caller that is no thread of the runtime.
+    fn check_managed(&self) -> Result<(), CallError<Outcome>> {
+        self.own_thread().map(|_| ()).ok_or_else(|| HResult::NOT_MANAGED_THREAD.into())
     }
 
     /// Makes the checks of the caller that every method begins with.

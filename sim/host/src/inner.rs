@@ -23,6 +23,7 @@ use clr_metadata::Metadata;
 use clr_runtime::OsThreadId;
 use clr_runtime::generation::Generation;
 use clr_runtime::metadata::ModuleImage;
+use clr_runtime::profiling::CallbackKind;
 use clr_scenario::Scenario;
 use clr_walker::profiling::{FunctionId, HResult};
 use std::any::Any;
@@ -255,6 +256,20 @@ impl Inner {
             watcher(callback);
         }
         result
+    }
+
+    /// Calls the profiler on the calling thread, in the middle of a call: as `name`, by the rules of `kind`.
+    pub(crate) fn call_back(
+        &self,
+        (kind, name): (CallbackKind, &'static str),
+        call: impl FnOnce(&Target) -> HResult,
+    ) {
+        let target = self.profiler.borrow().clone();
+        if let (Some(process), Some(target)) = (self.stage(), target) {
+            process.runtime().on(self.caller()).in_callback(kind, |_| {
+                self.enter(name, || call(&target));
+            });
+        }
     }
 
     /// Returns the number of the calling thread in the interleaving; or that of the text's thread, of which a process has

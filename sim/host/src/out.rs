@@ -63,6 +63,15 @@ pub(crate) unsafe fn read_wide(from: *const u16) -> String {
     String::from_utf16_lossy(units.split_last().map_or(&[], |(_, units)| units))
 }
 
+/// Reads a text with a final 0; `None` for NULL.
+///
+/// # Safety
+/// `from` is NULL, or as for [`read_wide`].
+pub(crate) unsafe fn read_given(from: *const u16) -> Option<String> {
+    // SAFETY: the caller's promise.
+    (!from.is_null()).then(|| unsafe { read_wide(from) })
+}
+
 /// Reads a text with its final 0.
 ///
 /// # Safety

@@ -111,7 +111,7 @@ impl Session {
             // The module is one of the process when its load has begun, or, if nobody hears of that, when it is over.
             loaded += usize::from(kind == Kind::ModuleLoadFinished);
             inner.modules_loaded.set(loaded);
-            let is_wanted = runtime.process.get().event_mask.contains(kind.event());
+            let is_wanted = runtime.process.get().requests(kind);
             if !is_wanted || inner.is_detaching() {
                 continue;
             }

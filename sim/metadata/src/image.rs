@@ -45,7 +45,7 @@ impl Format {
     }
 }
 
-/// How an image lies in memory.
+/// The place of the sections of an image in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// As in the file.

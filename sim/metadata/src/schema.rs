@@ -3,7 +3,7 @@
 //! Names of tables and columns are those that IMetaDataTables gives (src/coreclr/md/inc/metamodelcolumndefs.h of
 //! dotnet/runtime); the standard's differ in a few places.
 
-/// What a column holds.
+/// The kind of a column: a number, or the place where its cells point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// One byte, which takes two in a row.
@@ -31,7 +31,7 @@ pub enum Kind {
 pub struct ColumnSchema {
     /// Its name, with a final 0.
     pub name_with_end: &'static str,
-    /// What it holds.
+    /// Kind of its cells.
     pub kind: Kind,
 }
 

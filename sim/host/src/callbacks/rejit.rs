@@ -52,15 +52,11 @@ impl Target {
 impl Inner {
     /// Reports a method of a request that cannot be compiled again, on the thread that requests it (recorded).
     pub(crate) fn rejit_error(&self, (module, method): (ModuleId, Token), result: HResult) {
-        let target = self.profiler.borrow().clone();
-        let (Some(target), Some(stage)) = (target, self.stage()) else { return };
-        let Some(to) = &target.fourth else { return };
         // It has the rules of the callbacks around it.
-        stage.runtime().on(self.caller()).in_callback(Kind::GetReJITParameters, |_| {
-            self.enter("ReJITError", || {
-                // SAFETY: the profiler's object, which there is a reference to.
-                unsafe { to.ReJITError(module, method, FunctionId(0), result) }
-            });
+        self.call_back((Kind::GetReJITParameters, "ReJITError"), |target| {
+            let Some(to) = &target.fourth else { return HResult::OK };
+            // SAFETY: the profiler's object, which there is a reference to.
+            unsafe { to.ReJITError(module, method, FunctionId(0), result) }
         });
     }
 }

@@ -1,8 +1,8 @@
 //! `IMetaDataAssemblyImport`.
 
 use super::types::full_name;
-use super::{Assemblies, Call, put_name};
-use crate::out::{count, put, read_wide};
+use super::{Assemblies, Call, put_blob, put_name};
+use crate::out::{put, read_wide};
 use crate::results;
 use clr_com::{AssemblyMetadata, EnumHandle, IMetaDataAssemblyImportMethods, Token};
 use clr_metadata as md;
@@ -10,9 +10,19 @@ use clr_metadata::{Column, Metadata, Table};
 use clr_walker::profiling::HResult;
 use std::ffi::c_void;
 
+/// The columns of version and locale, of the assembly and of references.
+pub(super) const OF_ASSEMBLY: [md::Assembly; 5] = {
+    use md::Assembly as A;
+    [A::MajorVersion, A::MinorVersion, A::BuildNumber, A::RevisionNumber, A::Locale]
+};
+pub(super) const OF_REFERENCE: [md::AssemblyRef; 5] = {
+    use md::AssemblyRef as A;
+    [A::MajorVersion, A::MinorVersion, A::BuildNumber, A::RevisionNumber, A::Locale]
+};
+
 impl Call<'_> {
     /// Writes the blob of a row and its size, if the blob is wanted.
-    unsafe fn put_blob<C: Column>(
+    unsafe fn put_wanted_blob<C: Column>(
         &self,
         data: &Metadata,
         (token, column): (Token, C),
@@ -24,12 +34,8 @@ impl Call<'_> {
         if size.is_null() {
             return Err(self.null("pcb"));
         }
-        let blob = data.blob(token, column);
         // SAFETY: the profiler's pointers, which are not NULL.
-        unsafe {
-            put(to, blob.as_ptr().cast());
-            put(size, count(blob.len()));
-        }
+        unsafe { put_blob(data.blob(token, column), to.cast(), size) };
         Ok(())
     }
 }
@@ -84,11 +90,9 @@ impl IMetaDataAssemblyImportMethods for Assemblies {
         let data = call.data.borrow();
         // SAFETY: the profiler's pointers.
         unsafe {
-            call.put_blob(&data, (token, A::PublicKey), (public_key, public_key_size))?;
+            call.put_wanted_blob(&data, (token, A::PublicKey), (public_key, public_key_size))?;
             put(hash_algorithm, data.get(token, A::HashAlgId));
-            let version =
-                [A::MajorVersion, A::MinorVersion, A::BuildNumber, A::RevisionNumber, A::Locale];
-            put_version(&data, token, version, metadata);
+            put_version(&data, token, OF_ASSEMBLY, metadata);
             put(assembly_flags, data.get(token, A::Flags));
             Ok(put_name(data.string(token, A::Name), name_capacity, name_len, name))
         }
@@ -105,11 +109,9 @@ impl IMetaDataAssemblyImportMethods for Assemblies {
             if !hash.is_null() && hash_size.is_null() {
                 return Ok(call.null("pcb"));
             }
-            call.put_blob(&data, (token, A::PublicKeyOrToken), (public_key, public_key_size))?;
-            call.put_blob(&data, (token, A::HashValue), (hash, hash_size))?;
-            let version =
-                [A::MajorVersion, A::MinorVersion, A::BuildNumber, A::RevisionNumber, A::Locale];
-            put_version(&data, token, version, metadata);
+            call.put_wanted_blob(&data, (token, A::PublicKeyOrToken), (public_key, public_key_size))?;
+            call.put_wanted_blob(&data, (token, A::HashValue), (hash, hash_size))?;
+            put_version(&data, token, OF_REFERENCE, metadata);
             put(reference_flags, data.get(token, A::Flags));
             Ok(put_name(data.string(token, A::Name), name_capacity, name_len, name))
         }
@@ -121,7 +123,7 @@ impl IMetaDataAssemblyImportMethods for Assemblies {
         let data = call.data.borrow();
         // SAFETY: the profiler's pointers.
         unsafe {
-            call.put_blob(&data, (token, md::File::HashValue), (hash, hash_size))?;
+            call.put_wanted_blob(&data, (token, md::File::HashValue), (hash, hash_size))?;
             put(file_flags, data.get(token, md::File::Flags));
             Ok(put_name(data.string(token, md::File::Name), name_capacity, name_len, name))
         }

@@ -1,8 +1,10 @@
 //! `IMetaDataAssemblyEmit`.
 
 use super::AssemblyEmit;
-use super::members::read_blob;
-use crate::out::read_wide;
+use super::assemblies::{OF_ASSEMBLY, OF_REFERENCE};
+use super::emit::split;
+use super::read_blob;
+use crate::out::read_given;
 use clr_com::{AssemblyMetadata, IMetaDataAssemblyEmitMethods, Token};
 use clr_metadata as md;
 use clr_metadata::{Column, Metadata, Table};
@@ -20,29 +22,24 @@ unsafe fn read_identity(from: *const AssemblyMetadata) -> Option<Identity> {
     // SAFETY: the profiler's structure; its locale ends with 0.
     unsafe {
         let given = from.read_unaligned();
-        let locale = if given.locale.is_null() { String::new() } else { read_wide(given.locale) };
+        let locale = read_given(given.locale).unwrap_or_default();
         Some(([given.major, given.minor, given.build, given.revision], locale))
     }
 }
 
-fn set_identity<C: Column>(data: &mut Metadata, row: Token, columns: [C; 5], identity: &Identity) {
-    let [major, minor, build, revision, locale] = columns;
-    for (column, value) in [major, minor, build, revision].into_iter().zip(identity.0) {
+/// Changes version and locale of a row, if they are given.
+fn set_identity<C: Column>(
+    data: &mut Metadata,
+    row: Token,
+    columns: [C; 5],
+    identity: Option<&Identity>,
+) {
+    let Some((version, locale)) = identity else { return };
+    let [major, minor, build, revision, named] = columns;
+    for (column, value) in [major, minor, build, revision].into_iter().zip(*version) {
         data.set(row, column, value.into());
     }
-    data.set_string(row, locale, &identity.1);
-}
-
-/// Reads a name of the profiler. NULL is none.
-unsafe fn read_name(from: *const u16) -> Option<String> {
-    // SAFETY: the profiler's text, which is not NULL.
-    (!from.is_null()).then(|| unsafe { read_wide(from) })
-}
-
-/// Reads a blob of the profiler. NULL is none.
-unsafe fn read_bytes(from: *const c_void, size: u32) -> Option<Vec<u8>> {
-    // SAFETY: the profiler's blob has this size.
-    unsafe { read_blob(from.cast(), size) }
+    data.set_string(row, named, locale);
 }
 
 /// Changes the text and the blob of a row that are given.
@@ -68,7 +65,7 @@ impl IMetaDataAssemblyEmitMethods for AssemblyEmit {
         use md::Assembly as A;
         // SAFETY: the profiler's pointers, here and below.
         let (name, key, identity) = unsafe {
-            (read_name(name), read_bytes(public_key, public_key_size), read_identity(metadata))
+            (read_given(name), read_blob(public_key, public_key_size), read_identity(metadata))
         };
         // There is one at most, whose row is used again.
         let new = || call.change(|data| {
@@ -77,11 +74,7 @@ impl IMetaDataAssemblyEmitMethods for AssemblyEmit {
             data.set(row, A::HashAlgId, hash_algorithm);
             data.set(row, A::Flags, assembly_flags);
             set_given(data, row, (&name, A::Name), &[(&key, A::PublicKey)]);
-            if let Some(identity) = &identity {
-                let columns =
-                    [A::MajorVersion, A::MinorVersion, A::BuildNumber, A::RevisionNumber, A::Locale];
-                set_identity(data, row, columns, identity);
-            }
+            set_identity(data, row, OF_ASSEMBLY, identity.as_ref());
             row
         });
         // SAFETY: as above.
@@ -93,19 +86,15 @@ impl IMetaDataAssemblyEmitMethods for AssemblyEmit {
         use md::AssemblyRef as A;
         // SAFETY: as above.
         let (name, key, hash, identity) = unsafe {
-            let key = read_bytes(public_key, public_key_size);
-            (read_name(name), key, read_bytes(hash, hash_size), read_identity(metadata))
+            let key = read_blob(public_key, public_key_size);
+            (read_given(name), key, read_blob(hash, hash_size), read_identity(metadata))
         };
         let new = || call.change(|data| {
             let row = data.add(Table::AssemblyRef);
             data.set(row, A::Flags, reference_flags);
             let blobs = [(&key, A::PublicKeyOrToken), (&hash, A::HashValue)];
             set_given(data, row, (&name, A::Name), &blobs);
-            if let Some(identity) = &identity {
-                let columns =
-                    [A::MajorVersion, A::MinorVersion, A::BuildNumber, A::RevisionNumber, A::Locale];
-                set_identity(data, row, columns, identity);
-            }
+            set_identity(data, row, OF_REFERENCE, identity.as_ref());
             row
         });
         // SAFETY: as above.
@@ -114,7 +103,7 @@ impl IMetaDataAssemblyEmitMethods for AssemblyEmit {
 
     IMetaDataAssemblyEmitMethods!(fn DefineFile(call, name, hash, hash_size, file_flags, file) {
         // SAFETY: as above.
-        let (name, hash) = unsafe { (read_name(name), read_bytes(hash, hash_size)) };
+        let (name, hash) = unsafe { (read_given(name), read_blob(hash, hash_size)) };
         let new = || call.change(|data| {
             let row = data.add(Table::File);
             data.set(row, md::File::Flags, file_flags);
@@ -129,8 +118,8 @@ impl IMetaDataAssemblyEmitMethods for AssemblyEmit {
         exported_type) {
         use md::ExportedType as E;
         // SAFETY: as above.
-        let full = unsafe { read_name(name) }.unwrap_or_default();
-        let (namespace, name) = full.rsplit_once('.').unwrap_or(("", &full));
+        let full = unsafe { read_given(name) }.unwrap_or_default();
+        let (namespace, name) = split(&full);
         let new = || call.change(|data| {
             let row = data.add(Table::ExportedType);
             data.set(row, E::Flags, type_flags);
@@ -148,7 +137,7 @@ impl IMetaDataAssemblyEmitMethods for AssemblyEmit {
         resource_flags, resource) {
         use md::ManifestResource as M;
         // SAFETY: as above.
-        let name = unsafe { read_name(name) };
+        let name = unsafe { read_given(name) };
         let new = || call.change(|data| {
             let row = data.add(Table::ManifestResource);
             data.set(row, M::Offset, offset);
@@ -167,8 +156,8 @@ impl IMetaDataAssemblyEmitMethods for AssemblyEmit {
         call.check(Table::AssemblyRef, assembly_ref)?;
         // SAFETY: as above.
         let (name, key, hash, identity) = unsafe {
-            let key = read_bytes(public_key, public_key_size);
-            (read_name(name), key, read_bytes(hash, hash_size), read_identity(metadata))
+            let key = read_blob(public_key, public_key_size);
+            (read_given(name), key, read_blob(hash, hash_size), read_identity(metadata))
         };
         call.change(|data| {
             let blobs = [(&key, A::PublicKeyOrToken), (&hash, A::HashValue)];
@@ -176,11 +165,7 @@ impl IMetaDataAssemblyEmitMethods for AssemblyEmit {
             if reference_flags != u32::MAX {
                 data.set(assembly_ref, A::Flags, reference_flags);
             }
-            if let Some(identity) = &identity {
-                let columns =
-                    [A::MajorVersion, A::MinorVersion, A::BuildNumber, A::RevisionNumber, A::Locale];
-                set_identity(data, assembly_ref, columns, identity);
-            }
+            set_identity(data, assembly_ref, OF_REFERENCE, identity.as_ref());
         });
         Ok(HResult::OK)
     });

@@ -1,8 +1,7 @@
 //! Signatures, strings, attributes, generics, and the file.
 
-use super::members::read_blob;
 use super::types::type_name;
-use super::{Call, put_name};
+use super::{Call, put_blob, put_name, read_blob};
 use crate::out::{Answer, count, put, put_cut, read_wide, wide};
 use crate::results;
 use clr_com::{IMetaDataImport2Methods, IMetaDataImportMethods, Token};
@@ -35,13 +34,8 @@ impl Call<'_> {
         (to, size): (*mut *const u8, *mut u32),
     ) -> Answer {
         self.check(C::TABLE, token)?;
-        let data = self.data.borrow();
-        let blob = data.blob(token, column);
-        // SAFETY: the profiler's pointers. Heaps keep their blobs as long as the session lives.
-        unsafe {
-            put(to, blob.as_ptr());
-            put(size, count(blob.len()));
-        }
+        // SAFETY: the profiler's pointers.
+        unsafe { put_blob(self.data.borrow().blob(token, column), to, size) };
         Ok(HResult::OK)
     }
 
@@ -191,7 +185,7 @@ impl Call<'_> {
         }
         // SAFETY: the profiler's pointers, which are not NULL where they are read.
         unsafe {
-            let blob = read_blob(signature.cast(), signature_size).unwrap_or_default();
+            let blob = read_blob(signature, signature_size).unwrap_or_default();
             put(call_conv, convention(&self.data.borrow(), &blob));
         }
         Ok(HResult::OK)

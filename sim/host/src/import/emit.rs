@@ -1,11 +1,11 @@
-//! `IMetaDataEmit2`: what the interfaces change is what all of them answer from then on. Saving is not simulated.
+//! `IMetaDataEmit2`. All interfaces answer with the changes from then on. Saving is not simulated.
 
 mod definitions;
 mod members;
 
 use super::types::full_name;
-use super::{Call, Emit, STRING};
-use crate::out::{Answer, put, read_wide};
+use super::{Call, Emit, STRING, read_blob};
+use crate::out::{Answer, put, read_given};
 use crate::results;
 use clr_com::{FieldOffset, IMetaDataEmit2Methods, IMetaDataEmitMethods, Token};
 use clr_metadata as md;
@@ -21,13 +21,13 @@ const UNCHANGED: u32 = u32::MAX;
 /// Reads a name of the profiler. NULL is none.
 unsafe fn read_name(from: *const u16) -> String {
     // SAFETY: the profiler's text.
-    if from.is_null() { String::new() } else { unsafe { read_wide(from) } }
+    unsafe { read_given(from) }.unwrap_or_default()
 }
 
 /// Reads a blob of the profiler. NULL is none.
 unsafe fn read_bytes<T>(from: *const T, size: u32) -> Vec<u8> {
     // SAFETY: the profiler's blob has this size.
-    unsafe { super::members::read_blob(from.cast(), size) }.unwrap_or_default()
+    unsafe { read_blob(from, size) }.unwrap_or_default()
 }
 
 /// Reads tokens up to a nil one. NULL is none.
@@ -47,7 +47,7 @@ unsafe fn read_tokens(from: *const Token) -> Vec<Token> {
 }
 
 /// Splits a full name of a type at its last dot: namespace and name.
-fn split(name: &str) -> (&str, &str) {
+pub(super) fn split(name: &str) -> (&str, &str) {
     name.rsplit_once('.').unwrap_or(("", name))
 }
 
@@ -250,7 +250,7 @@ impl Call<'_> {
             return Ok(results::RECORD_NOT_FOUND);
         };
         // SAFETY: as above.
-        let name = (!import_name.is_null()).then(|| unsafe { read_name(import_name) });
+        let name = unsafe { read_given(import_name) };
         self.change(|data| {
             if mapping_flags != UNCHANGED {
                 data.set(row, md::ImplMap::MappingFlags, mapping_flags);
@@ -321,13 +321,6 @@ impl Call<'_> {
     IMetaDataEmitMethods!(delete_p_invoke = DeletePinvokeMap(self, token) {
         self.forget(md::ImplMap::MemberForwarded, token)
     });
-}
-
-/// Lists methods, each with the method of [`Call`] that answers it.
-macro_rules! answers {
-    ($methods:ident { $($method:ident => $answer:ident;)* }) => {
-        $($methods!($method => $answer);)*
-    };
 }
 
 impl IMetaDataEmitMethods for Emit {

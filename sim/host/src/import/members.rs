@@ -1,8 +1,8 @@
 //! Methods, fields, parameters, properties, events, and references to members.
 
 use super::enumerations::type_or_global;
-use super::{Call, put_name};
-use crate::out::{Answer, count, put, read_wide};
+use super::{Call, put_blob, put_name, read_blob};
+use crate::out::{Answer, count, put, read_given, read_wide};
 use crate::results;
 use clr_com::{IMetaDataImportMethods, Token};
 use clr_metadata as md;
@@ -15,7 +15,7 @@ use std::ffi::c_void;
 const NO_CONSTANT: u32 = 1;
 const STRING_CONSTANT: u32 = 0xE;
 
-/// What a method does for a property or an event (CorMethodSemanticsAttr).
+/// Roles of a method for a property or an event (CorMethodSemanticsAttr).
 const SETTER: u32 = 1;
 const GETTER: u32 = 2;
 const OTHER: u32 = 4;
@@ -43,15 +43,6 @@ unsafe fn put_constant(data: &Metadata, of: Token, (kind, value, len): ConstantP
         put(value, found.map_or(std::ptr::null(), |(_, blob)| blob.as_ptr().cast()));
         let is_text = matches!(found, Some((STRING_CONSTANT, _))) && !value.is_null();
         put(len, found.filter(|_| is_text).map_or(0, |(_, blob)| count(blob.len() / 2)));
-    }
-}
-
-/// Writes a signature and its size.
-unsafe fn put_signature(blob: &[u8], to: *mut *const u8, size: *mut u32) {
-    // SAFETY: the profiler's pointers. Heaps keep their blobs as long as the session lives.
-    unsafe {
-        put(to, blob.as_ptr());
-        put(size, count(blob.len()));
     }
 }
 
@@ -94,7 +85,7 @@ impl Call<'_> {
         // SAFETY: the profiler's pointers.
         unsafe {
             put(class, class_of(&data, md::token(Table::Method, token)));
-            put_signature(data.blob(token, md::Method::Signature), signature, signature_size);
+            put_blob(data.blob(token, md::Method::Signature), signature, signature_size);
             put(attr, data.get(token, md::Method::Flags));
             put(code_rva, data.get(token, md::Method::RVA));
             put(impl_flags, data.get(token, md::Method::ImplFlags));
@@ -109,7 +100,7 @@ impl Call<'_> {
         // SAFETY: the profiler's pointers.
         unsafe {
             put(class, class_of(&data, md::token(Table::Field, token)));
-            put_signature(data.blob(token, md::Field::Signature), signature, signature_size);
+            put_blob(data.blob(token, md::Field::Signature), signature, signature_size);
             put(attr, data.get(token, md::Field::Flags));
             put_constant(&data, token, (element_type, value, value_len));
             Ok(put_name(data.string(token, md::Field::Name), field_capacity, field_len, field))
@@ -139,7 +130,7 @@ impl Call<'_> {
         // SAFETY: the profiler's pointers.
         unsafe {
             put(parent, if is_global { md::token(Table::TypeDef, 0) } else { class });
-            put_signature(data.blob(token, md::MemberRef::Signature), signature, signature_size);
+            put_blob(data.blob(token, md::MemberRef::Signature), signature, signature_size);
             Ok(put_name(data.string(token, md::MemberRef::Name), member_capacity, member_len, member))
         }
     });
@@ -185,7 +176,7 @@ impl Call<'_> {
         unsafe {
             put(class, token(Table::TypeDef, of));
             put(flags, data.get(property_token, md::Property::PropFlags));
-            put_signature(data.blob(property_token, md::Property::Type), signature, signature_size);
+            put_blob(data.blob(property_token, md::Property::Type), signature, signature_size);
             put_constant(&data, property_token, (element_type, default_value, default_value_len));
             let wanted = [(SETTER, setter), (GETTER, getter)];
             put_semantics(&data, property_token, &wanted, (other_methods, capacity, other_methods_len));
@@ -322,7 +313,7 @@ impl Call<'_> {
         // SAFETY: the profiler's pointers, here and below.
         let (name, blob) = unsafe {
             put(member_ref, token(Table::MemberRef, 0));
-            let name = (!name.is_null()).then(|| read_wide(name));
+            let name = read_given(name);
             (name, read_blob(signature, signature_size))
         };
         let data = self.data.borrow();
@@ -344,13 +335,6 @@ pub(super) fn find_member_ref(
         name.is_none_or(|name| data.string(*row, md::MemberRef::Name) == name)
             && signature.is_none_or(|signature| signature == blob)
     })
-}
-
-/// Reads a blob of the profiler; `None` for an empty one.
-pub(super) unsafe fn read_blob(from: *const u8, size: u32) -> Option<Vec<u8>> {
-    // SAFETY: the profiler's blob has this size.
-    (!from.is_null() && size > 0)
-        .then(|| unsafe { std::slice::from_raw_parts(from, size as usize) }.to_vec())
 }
 
 /// Returns the result of an answer, if it is a refusal or a failure.

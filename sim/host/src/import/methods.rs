@@ -7,13 +7,6 @@ use clr_com::{
 use clr_walker::profiling::HResult;
 use std::ffi::c_void;
 
-/// Lists methods, each with the method of [`Call`](super::Call) that answers it.
-macro_rules! answers {
-    ($methods:ident { $($method:ident => $answer:ident;)* }) => {
-        $($methods!($method => $answer);)*
-    };
-}
-
 #[allow(clippy::too_many_arguments, reason = "as documented")]
 impl IMetaDataImportMethods for Import {
     unsafe fn CloseEnum(&self, enumerator: EnumHandle) {

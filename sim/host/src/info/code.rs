@@ -130,9 +130,6 @@ impl Call<'_> {
     ICorProfilerInfo8Methods!(dynamic_info = GetDynamicFunctionInfo(self, function, module, signature,
         signature_len, room, len, name) {
         self.begin()?;
-        if function.0 == 0 {
-            return Ok(HResult::INVALID_ARGUMENT);
-        }
         let Some((_, method)) = self.runtime().code.method(function) else {
             return self.unknown(function.0);
         };
@@ -163,9 +160,6 @@ impl Call<'_> {
     ICorProfilerInfoMethods!(set_il_map = SetILInstrumentedCodeMap(self, function, _start, _len,
         entries) {
         self.begin()?;
-        if function.0 == 0 {
-            return Ok(HResult::INVALID_ARGUMENT);
-        }
         if self.runtime().code.method(function).is_none() {
             return self.unknown(function.0);
         }
@@ -175,7 +169,7 @@ impl Call<'_> {
     });
 
     pub(super) unsafe fn is_dynamic(&self, function: FunctionId, is_dynamic: *mut Bool) -> Answer {
-        self.caller().begin(Accepts::All)?;
+        self.begin()?;
         let Some((_, method)) = self.runtime().code.method(function) else {
             return self.unknown(function.0);
         };

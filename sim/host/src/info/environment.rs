@@ -1,7 +1,7 @@
-//! Environment variables.
+//! Environment variables. Results were recorded on 3.1.23, 8.0.34, 9.0.23, 10.0.15 and 11.0.0.
 
 use super::Call;
-use crate::out::{Answer, count, put, put_all, read_wide, wide};
+use crate::out::{Answer, count, put, put_all, read_given, read_wide, wide};
 use crate::results;
 use clr_com::ICorProfilerInfo11Methods;
 use clr_walker::profiling::HResult;
@@ -46,9 +46,8 @@ impl Call<'_> {
         if name.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
-        // SAFETY: the profiler's texts, which are not NULL.
-        let (name, value) =
-            unsafe { (read_wide(name), (!value.is_null()).then(|| read_wide(value))) };
+        // SAFETY: the profiler's texts, of which the first is not NULL.
+        let (name, value) = unsafe { (read_wide(name), read_given(value)) };
         if value.is_none() && self.session.environment.get(&name).is_none() {
             return Ok(results::NO_ENVIRONMENT_VARIABLE);
         }

@@ -9,7 +9,6 @@ use crate::results;
 use clr_com::{
     Bool, EventData, EventParameter, EventProviderConfig, Guid, ICorProfilerInfo12Methods,
 };
-use clr_runtime::profiling::Accepts;
 use clr_walker::profiling::HResult;
 use std::ffi::c_void;
 
@@ -35,7 +34,7 @@ impl Call<'_> {
     // A synchronous session has no rundown.
     ICorProfilerInfo12Methods!(start_session = EventPipeStartSession(self, len, configs,
         _request_rundown, session) {
-        self.caller().begin(Accepts::All)?;
+        self.begin()?;
         if len == 0 || configs.is_null() || session.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
@@ -58,7 +57,7 @@ impl Call<'_> {
 
     ICorProfilerInfo12Methods!(add_to_session = EventPipeAddProviderToSession(self, session,
         config) {
-        self.caller().begin(Accepts::All)?;
+        self.begin()?;
         if config.name.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
@@ -69,13 +68,13 @@ impl Call<'_> {
     });
 
     pub(super) fn stop_session(&self, session: u64) -> Answer {
-        self.caller().begin(Accepts::All)?;
+        self.begin()?;
         self.session.end_events(session);
         Ok(HResult::OK)
     }
 
     pub(super) unsafe fn create_provider(&self, name: *const u16, provider: *mut u64) -> Answer {
-        self.caller().begin(Accepts::All)?;
+        self.begin()?;
         if name.is_null() || provider.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
@@ -101,7 +100,7 @@ impl Call<'_> {
 
     ICorProfilerInfo12Methods!(provider_info = EventPipeGetProviderInfo(self, provider, room, len,
         name) {
-        self.caller().begin(Accepts::All)?;
+        self.begin()?;
         if room > 0 && name.is_null() || provider == 0 {
             return Ok(HResult::INVALID_ARGUMENT);
         }
@@ -123,7 +122,7 @@ impl Call<'_> {
 
     ICorProfilerInfo12Methods!(define_event = EventPipeDefineEvent(self, provider, name, id,
         keywords, version, level, opcode, _need_stack, len, parameters, event) {
-        self.caller().begin(Accepts::All)?;
+        self.begin()?;
         if provider == 0 || name.is_null() || event.is_null() || parameters.is_null() && len > 0 {
             return Ok(HResult::INVALID_ARGUMENT);
         }
@@ -156,7 +155,7 @@ impl Call<'_> {
 
     ICorProfilerInfo12Methods!(write_event = EventPipeWriteEvent(self, event, len, parts, activity,
         related) {
-        self.caller().begin(Accepts::All)?;
+        self.begin()?;
         if event == 0 {
             return Ok(HResult::INVALID_ARGUMENT);
         }

@@ -59,13 +59,10 @@ impl Call<'_> {
 
     /// Makes the callback about a handle, if the profiler has asked for it.
     fn raise(&self, kind: Kind, handle: u64, object: ObjectId) {
-        let target = self.session.profiler.borrow().clone();
-        let is_wanted = self.runtime().process.get().event_mask.contains(kind.event());
-        let Some(target) = target.filter(|_| is_wanted && !self.session.is_detaching()) else {
-            return;
-        };
-        self.runtime().on(self.session.caller()).in_callback(kind, |_| {
-            self.session.enter(kind.name(), || target.handle(kind, GcHandleId(handle), object));
-        });
+        if self.runtime().process.get().requests(kind) && !self.session.is_detaching() {
+            self.session.call_back((kind, kind.name()), |target| {
+                target.handle(kind, GcHandleId(handle), object)
+            });
+        }
     }
 }

@@ -74,14 +74,15 @@ impl Call<'_> {
         if callback.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
+        self.check_object(object)?;
         // Objects of texts have no references.
-        if self.session.is_object(object) { Ok(HResult::FALSE) } else { self.unknown(object.0) }
+        Ok(HResult::FALSE)
     });
 
     ICorProfilerInfo10Methods!(is_frozen = IsFrozenObject(self, object, frozen) {
         self.begin()?;
-        if object.0 != 0 && !self.session.is_object(object) {
-            return self.unknown(object.0);
+        if object.0 != 0 {
+            self.check_object(object)?;
         }
         if frozen.is_null() {
             return self.null("pbFrozen");
@@ -163,10 +164,5 @@ impl Call<'_> {
             return Err(HResult::SUSPENSION_IN_PROGRESS.into());
         }
         Ok(())
-    }
-
-    /// Refuses an object that is not in the heap.
-    pub(super) fn check_object(&self, object: ObjectId) -> Result<(), CallError<Outcome>> {
-        if self.session.is_object(object) { Ok(()) } else { self.unknown(object.0) }
     }
 }

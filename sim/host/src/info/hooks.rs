@@ -10,7 +10,6 @@ use clr_com::{
     ICorProfilerInfo3Methods,
 };
 use clr_runtime::ProfilerStatus;
-use clr_runtime::profiling::Accepts;
 use clr_walker::profiling::{FunctionId, HResult};
 use std::ffi::c_void;
 
@@ -34,7 +33,7 @@ impl Call<'_> {
 
     /// Sets hooks. Only `Initialize` may do so.
     fn set_hooks(&self, by: SetBy, hooks: [FunctionHook; 3]) -> Answer {
-        self.caller().begin(Accepts::All)?;
+        self.begin()?;
         let process = self.runtime().process.get();
         if process.profiler != ProfilerStatus::InitializingForStartup {
             return Ok(HResult::CALL_ONLY_FROM_INIT);
@@ -52,14 +51,14 @@ impl Call<'_> {
 
     /// Sets the mapper of FunctionIDs.
     fn map_by(&self, mapper: FunctionIdMapper, data: Option<*mut c_void>) -> Answer {
-        self.caller().begin(Accepts::All)?;
+        self.begin()?;
         self.session.hooks.set_mapper(mapper, data);
         Ok(HResult::OK)
     }
 
     /// Makes the checks of what hooks ask: the flag for it or for frames, the arguments.
     fn check_hook(&self, function: FunctionId, info: EltInfo, flag: usize) -> Answer {
-        self.caller().begin(Accepts::Callbacks)?;
+        self.begin()?;
         if !self.has_info(flag) && !self.has_info(FRAMES) {
             return Ok(HResult::INCONSISTENT_WITH_FLAGS);
         }

@@ -13,7 +13,6 @@ use clr_com::{
 };
 use clr_metadata as md;
 use clr_metadata::{Table, table_of};
-use clr_runtime::profiling::Accepts;
 use clr_walker::profiling::HResult;
 use std::ffi::c_void;
 
@@ -33,7 +32,7 @@ impl Call<'_> {
     }
 
     ICorProfilerInfoMethods!(get_il_body = GetILFunctionBody(self, module, token, header, size) {
-        self.caller().begin(Accepts::All)?;
+        self.begin()?;
         if module.0 == 0 {
             return Ok(HResult::INVALID_ARGUMENT);
         }
@@ -69,7 +68,7 @@ impl Call<'_> {
     });
 
     ICorProfilerInfoMethods!(get_il_allocator = GetILFunctionBodyAllocator(self, module, allocator) {
-        self.caller().begin(Accepts::TriggeringCallbacks)?;
+        self.begin()?;
         if module.0 == 0 || allocator.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
@@ -87,7 +86,7 @@ impl Call<'_> {
     });
 
     ICorProfilerInfoMethods!(set_il_body = SetILFunctionBody(self, module, token, header) {
-        self.caller().begin(Accepts::TriggeringCallbacks)?;
+        self.begin()?;
         if module.0 == 0 || header.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }

@@ -15,9 +15,6 @@ const STRING_CAPACITY: u32 = 8;
 impl Call<'_> {
     ICorProfilerInfoMethods!(is_array_class = IsArrayClass(self, class, _element, base_class, _rank) {
         self.begin()?;
-        if class.0 == 0 {
-            return Ok(HResult::INVALID_ARGUMENT);
-        }
         self.class_of(class.0)?;
         // The other results are left as they are.
         // SAFETY: the profiler's pointer.
@@ -27,7 +24,7 @@ impl Call<'_> {
 
     ICorProfilerInfo2Methods!(class_layout = GetClassLayout(self, class, fields, room, len, size) {
         self.begin()?;
-        if len.is_null() || class.0 == 0 || room != 0 && fields.is_null() {
+        if len.is_null() || room != 0 && fields.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
         self.class_of(class.0)?;
@@ -41,7 +38,7 @@ impl Call<'_> {
 
     ICorProfilerInfo2Methods!(box_layout = GetBoxClassLayout(self, class, offset) {
         self.begin()?;
-        if offset.is_null() || class.0 == 0 {
+        if offset.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
         self.class_of(class.0)?;
@@ -75,7 +72,7 @@ impl Call<'_> {
     ICorProfilerInfo2Methods!(array_info = GetArrayObjectInfo(self, object, _len, sizes, lower_bounds,
         data) {
         self.begin()?;
-        if object.0 == 0 || sizes.is_null() || lower_bounds.is_null() || data.is_null() {
+        if sizes.is_null() || lower_bounds.is_null() || data.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
         self.look_at(object)?;

@@ -25,11 +25,9 @@ impl Call<'_> {
         };
         // A profiler is loaded before the first method is compiled.
         let started = self.runtime().process.get().gc_initialized;
-        let methods = code.methods().iter().filter(|method| started && method.kind.has_metadata());
-        let functions = methods.flat_map(|method| {
-            let index = code.method(method.id).map(|(index, _)| index);
-            let versions = index.into_iter().flat_map(|index| code.versions(index));
-            let jitted = versions.filter(|version| !code.is_in_image(version.start));
+        let methods = code.methods().filter(|(_, method)| started && method.kind.has_metadata());
+        let functions = methods.flat_map(|(index, method)| {
+            let jitted = code.versions(index).filter(|version| !code.is_in_image(version.start));
             jitted.map(|version| Function { function: method.id, rejit: version.rejit })
         });
         let functions = functions.filter(is_known).collect();
@@ -80,14 +78,9 @@ impl Call<'_> {
 
     /// Returns true if a module was compiled ahead: the core library, and modules with such code.
     fn is_precompiled(&self, module: u64) -> bool {
-        let runtime = self.runtime();
-        let is_core = runtime.metadata.class(runtime.metadata.object_class());
-        let has_code = |method: &&clr_runtime::Method| {
-            let versions = runtime.code.method(method.id).into_iter();
-            let mut versions = versions.flat_map(|(index, _)| runtime.code.versions(index));
-            method.module == module && versions.any(|one| runtime.code.is_in_image(one.start))
-        };
-        is_core.is_some_and(|(core, _)| core.id == module)
-            || runtime.code.methods().iter().any(|method| has_code(&method))
+        let code = &self.runtime().code;
+        let mut own = code.methods().filter(|(_, method)| method.module == module);
+        let in_image = |index| code.versions(index).any(|version| code.is_in_image(version.start));
+        self.runtime().metadata.is_precompiled(module) || own.any(|(index, _)| in_image(index))
     }
 }

@@ -68,9 +68,6 @@ impl Call<'_> {
     ICorProfilerInfo4Methods!(map_of_version = GetILToNativeMapping2(self, function, rejit, room,
         len, map) {
         self.begin()?;
-        if function.0 == 0 {
-            return Ok(HResult::INVALID_ARGUMENT);
-        }
         Self::check_map((room, len, map))?;
         let versions = self.versions(function, rejit)?;
         // Without code the address is 0, which GetILToNativeMapping3 refuses.
@@ -98,9 +95,6 @@ impl Call<'_> {
     ICorProfilerInfo9Methods!(code_starts = GetNativeCodeStartAddresses(self, function, rejit, room,
         len, starts) {
         self.begin()?;
-        if function.0 == 0 {
-            return Ok(HResult::INVALID_ARGUMENT);
-        }
         let mut found: Vec<_> =
             self.versions(function, rejit)?.iter().map(|code| code.start).collect();
         if self.check_compiled(function).is_err() {

@@ -9,9 +9,7 @@ use clr_com::{
     ICorProfilerInfo4Methods, ICorProfilerInfo8Methods, IlMap, IlToNative, ModuleId, NonGcRange,
     ObjectHandleId, ObjectId, ProcessId, StackSnapshotCallback, Token,
 };
-use clr_walker::profiling::{
-    Accepts, CodeRange, FunctionId, HResult, ProfilerInfo as _, ReJitId, ThreadId,
-};
+use clr_walker::profiling::{CodeRange, FunctionId, HResult, ProfilerInfo as _, ReJitId, ThreadId};
 use std::ffi::c_void;
 
 /// Largest number of type parameters: their numbers have 16 bits (ECMA-335, II.22.20).
@@ -188,7 +186,7 @@ impl Call<'_> {
     ICorProfilerInfo2Methods!(get_class = GetClassFromTokenAndTypeArgs(self, module, token, len,
         type_args, class) {
         // A CLR looks at its caller before the arguments.
-        self.caller().begin(Accepts::TriggeringCallbacks)?;
+        self.begin()?;
         if len > 0 && type_args.is_null() {
             return self.null("typeArgs");
         }

@@ -10,7 +10,7 @@ impl Call<'_> {
     ICorProfilerInfo3Methods!(app_domains_of = GetAppDomainsContainingModule(self, module, room, len,
         domains) {
         self.begin()?;
-        if module.0 == 0 || room != 0 && domains.is_null() || len.is_null() {
+        if room != 0 && domains.is_null() || len.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
         self.module_of(module.0)?;
@@ -24,9 +24,6 @@ impl Call<'_> {
 
     pub(super) fn apply_metadata(&self, module: ModuleId) -> Answer {
         self.begin()?;
-        if module.0 == 0 {
-            return Ok(HResult::INVALID_ARGUMENT);
-        }
         self.module_of(module.0)?;
         Ok(HResult::OK)
     }
@@ -38,7 +35,7 @@ impl Call<'_> {
         }
         // SAFETY: the profiler's pointer, which is not NULL.
         unsafe { put(len, 0) };
-        self.check_module(module)?;
+        self.module_of(module.0)?;
         Ok(HResult::OK)
     }
 
@@ -50,19 +47,8 @@ impl Call<'_> {
         }
         // SAFETY: the profiler's pointer, which is not NULL.
         unsafe { put(len, 0) };
-        self.check_module(module)?;
+        self.module_of(module.0)?;
         // There are none to read.
         Ok(HResult::INVALID_ARGUMENT)
     });
-
-    /// Refuses 0, and ids that are no module's.
-    fn check_module(
-        &self,
-        module: ModuleId,
-    ) -> Result<(), clr_walker::profiling::CallError<clr_runtime::Outcome>> {
-        if module.0 == 0 {
-            return Err(HResult::INVALID_ARGUMENT.into());
-        }
-        self.module_of(module.0).map(|_| ())
-    }
 }

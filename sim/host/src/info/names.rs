@@ -32,7 +32,7 @@ impl Call<'_> {
 
     ICorProfilerInfo3Methods!(get_module_info2 = GetModuleInfo2(self, module, base, capacity, len, name,
         assembly, flags) {
-        self.caller().begin(Accepts::All)?;
+        self.begin()?;
         let module = self.module_of(module.0)?;
         self.caller().may_fail(self.method)?;
         let path = wide(&module.path);
@@ -67,7 +67,7 @@ impl Call<'_> {
 
     ICorProfilerInfoMethods!(get_assembly_info = GetAssemblyInfo(self, assembly, capacity, len, name,
         app_domain, module) {
-        self.caller().begin(Accepts::Callbacks)?;
+        self.begin()?;
         let Some(found) = self.runtime().metadata.assembly(assembly.0) else {
             return self.unknown(assembly.0);
         };
@@ -102,7 +102,7 @@ impl Call<'_> {
     });
 
     ICorProfilerInfoMethods!(get_class_info = GetClassIDInfo(self, class, module, token) {
-        self.caller().begin(Accepts::All)?;
+        self.begin()?;
         let (of_class, found) = self.class_of(class.0)?;
         // SAFETY: the profiler's pointers.
         unsafe {
@@ -114,7 +114,7 @@ impl Call<'_> {
 
     ICorProfilerInfo2Methods!(get_class_info2 = GetClassIDInfo2(self, class, module, token, parent,
         capacity, len, type_args) {
-        self.caller().begin(Accepts::All)?;
+        self.begin()?;
         if class.0 == 0 || capacity != 0 && type_args.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
@@ -135,7 +135,7 @@ impl Call<'_> {
     });
 
     ICorProfilerInfoMethods!(get_metadata = GetModuleMetaData(self, module, flags, riid, import) {
-        self.caller().begin(Accepts::Callbacks)?;
+        self.begin()?;
         if module.0 != 0 && flags & !OPEN_FLAGS != 0 {
             return Ok(HResult::INVALID_ARGUMENT);
         }
@@ -163,7 +163,7 @@ impl Call<'_> {
 
     ICorProfilerInfoMethods!(get_token_and_metadata = GetTokenAndMetaDataFromFunction(self,
         function, riid, import, token) {
-        self.caller().begin(Accepts::Callbacks)?;
+        self.begin()?;
         self.check_function(function);
         let info = self.caller().get_function_info2(function, None, 0)?;
         // SAFETY: the profiler's pointers.

@@ -4,32 +4,35 @@ use super::Call;
 use crate::out::{Answer, put};
 use crate::process::OBJECT_SIZE;
 use clr_com::{ClassId, ICorProfilerInfoMethods, ObjectId};
-use clr_runtime::profiling::Accepts;
+use clr_runtime::Outcome;
 use clr_runtime::thread::ThreadObject;
-use clr_walker::profiling::HResult;
+use clr_walker::profiling::{CallError, HResult};
 
 impl Call<'_> {
     /// Checks that an object may be looked at: by a thread of the runtime in cooperative mode
     /// (`AllowObjectInspection`; in a GC any thread may, which is not simulated).
-    pub(super) fn look_at(
-        &self,
-        object: ObjectId,
-    ) -> Result<(), clr_walker::profiling::CallError<clr_runtime::Outcome>> {
-        self.caller().begin(Accepts::Callbacks)?;
+    pub(super) fn look_at(&self, object: ObjectId) -> Result<(), CallError<Outcome>> {
         if object.0 == 0 {
             return Err(HResult::INVALID_ARGUMENT.into());
         }
-        let Some(own) = self.runtime().object_of(self.session.caller()) else {
+        let Some(own) = self.own_thread() else {
             return Err(HResult::NOT_MANAGED_THREAD.into());
         };
         let memory = self.runtime().memory.borrow();
         if !ThreadObject(own).is_cooperative(&*memory).unwrap_or_default() {
             return Err(HResult::UNSUPPORTED_CALL_SEQUENCE.into());
         }
+        drop(memory);
+        self.check_object(object)
+    }
+
+    /// Refuses an object that is not in the heap.
+    pub(super) fn check_object(&self, object: ObjectId) -> Result<(), CallError<Outcome>> {
         if self.session.is_object(object) { Ok(()) } else { self.unknown(object.0) }
     }
 
     ICorProfilerInfoMethods!(get_class_from_object = GetClassFromObject(self, object, class) {
+        self.begin()?;
         self.look_at(object)?;
         // SAFETY: the profiler's pointer.
         unsafe { put(class, self.session.object_class()) };
@@ -42,6 +45,7 @@ impl Call<'_> {
         object: ObjectId,
         size: *mut T,
     ) -> Answer {
+        self.begin()?;
         self.look_at(object)?;
         // SAFETY: the profiler's pointer.
         unsafe { put(size, T::from(OBJECT_SIZE as u32)) };

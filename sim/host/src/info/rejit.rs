@@ -107,7 +107,7 @@ impl Call<'_> {
         } else {
             self.begin()?;
         }
-        if function.0 == 0 || len.is_null() || room != 0 && ids.is_null() || room == 0 && is_core_3 {
+        if len.is_null() || room != 0 && ids.is_null() || room == 0 && is_core_3 {
             return Ok(HResult::INVALID_ARGUMENT);
         }
         if self.runtime().code.method(function).is_none() {

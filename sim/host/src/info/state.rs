@@ -11,9 +11,8 @@ use clr_com::{
     ModuleId,
 };
 use clr_runtime::metadata::APP_DOMAIN;
-use clr_runtime::profiling::Accepts;
-use clr_runtime::{Lock, ProfilerStatus};
-use clr_walker::profiling::{EventMask, HResult, ProfilerInfo as _, ThreadId};
+use clr_runtime::{Lock, Outcome, ProfilerStatus};
+use clr_walker::profiling::{CallError, EventMask, HResult, ProfilerInfo as _, ThreadId};
 use std::ffi::c_void;
 
 /// `COR_PRF_HIGH_MONITOR_IMMUTABLE`: COR_PRF_HIGH_DISABLE_TIERED_COMPILATION (corprof.idl).
@@ -59,7 +58,7 @@ impl Call<'_> {
 
     /// Answers SetEventMask and SetEventMask2 (EEToProfInterfaceImpl::SetEventMask).
     pub(super) fn set_events(&self, low: u32, high: u32) -> Answer {
-        self.caller().begin(Accepts::All)?;
+        self.begin()?;
         // A test that has loaded no profiler plays one: it may do what `Initialize` may.
         let plays = self.session.profiler.borrow().is_none();
         let status = self.runtime().process.get().profiler;
@@ -93,6 +92,11 @@ impl Call<'_> {
         Ok(HResult::OK)
     }
 
+    /// Refuses an id that is no ThreadID.
+    pub(super) fn known_thread(&self, thread: ThreadId) -> Result<(), CallError<Outcome>> {
+        self.runtime().thread_of(thread, |_| ()).map_or_else(|| self.unknown(thread.0), Ok)
+    }
+
     /// Notes an id that is no ThreadID.
     pub(super) fn check_thread(&self, thread: ThreadId) {
         if self.runtime().thread_of(thread, |_| ()).is_none() {
@@ -102,13 +106,13 @@ impl Call<'_> {
 
     ICorProfilerInfo2Methods!(get_thread_app_domain = GetThreadAppDomain(self, thread, domain) {
         self.check_thread(thread);
-        self.caller().begin(Accepts::All)?;
+        self.begin()?;
         if domain.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
         let own = thread.0 == 0;
-        if own && self.runtime().object_of(self.session.caller()).is_none() {
-            return Ok(HResult::NOT_MANAGED_THREAD);
+        if own {
+            self.check_managed()?;
         }
         // A CLR reads what is there.
         if !own && self.runtime().thread_of(thread, |_| ()).is_none() {
@@ -119,20 +123,14 @@ impl Call<'_> {
         Ok(HResult::OK)
     });
 
-    // Contexts are AppDomains since remoting is gone: that of a thread is its own.
+    // The context of a thread is its AppDomain (recorded on 3.1.23, 8.0.34, 9.0.23, 10.0.15 and 11.0.0).
     pub(super) unsafe fn thread_context(
         &self,
         thread: ThreadId,
         context: *mut ContextId,
     ) -> Answer {
         self.begin()?;
-        if thread.0 == 0 {
-            return Ok(HResult::INVALID_ARGUMENT);
-        }
-        self.check_thread(thread);
-        if self.runtime().thread_of(thread, |_| ()).is_none() {
-            return Ok(HResult::INVALID_ARGUMENT);
-        }
+        self.known_thread(thread)?;
         // SAFETY: the profiler's pointer.
         unsafe { put(context, ContextId(APP_DOMAIN)) };
         Ok(HResult::OK)
@@ -153,13 +151,13 @@ impl Call<'_> {
         let none = ClauseInfo { kind: 0, ip: 0, frame_pointer: 0, shadow_stack: 0 };
         // SAFETY: the profiler's pointer, which is not NULL.
         unsafe { put(info, none) };
-        let is_managed = self.runtime().object_of(os).is_some();
-        Ok(if is_managed { HResult::FALSE } else { HResult::NOT_MANAGED_THREAD })
+        self.check_managed()?;
+        Ok(HResult::FALSE)
     }
 
     ICorProfilerInfo3Methods!(get_runtime_information = GetRuntimeInformation(self, instance, kind,
         major, minor, build, qfe, room, len, text) {
-        self.caller().begin(Accepts::Callbacks)?;
+        self.begin()?;
         if !text.is_null() && len.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
@@ -197,7 +195,7 @@ impl Call<'_> {
     });
 
     pub(super) unsafe fn enum_modules(&self, enumerator: *mut *mut c_void) -> Answer {
-        self.caller().begin(Accepts::TriggeringCallbacks)?;
+        self.begin()?;
         if enumerator.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
@@ -220,7 +218,7 @@ impl Call<'_> {
 
     pub(super) unsafe fn enum_threads(&self, enumerator: *mut *mut c_void) -> Answer {
         if enumerator.is_null() {
-            self.caller().begin(Accepts::Callbacks)?;
+            self.begin()?;
             return Ok(HResult::INVALID_ARGUMENT);
         }
         // SAFETY: the profiler's pointer, which is not NULL.

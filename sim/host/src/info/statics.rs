@@ -13,22 +13,16 @@ use std::ffi::c_void;
 impl Call<'_> {
     /// Returns the result for a field of a class that is not there.
     fn no_field(&self, class: ClassId, is_wanted: bool) -> Answer {
-        if class.0 == 0 || !is_wanted {
-            return Ok(HResult::INVALID_ARGUMENT);
+        if is_wanted {
+            self.class_of(class.0)?;
         }
-        self.class_of(class.0)?;
         Ok(HResult::INVALID_ARGUMENT)
-    }
-
-    /// Returns true if the caller is a thread of the runtime.
-    fn is_managed(&self) -> bool {
-        self.runtime().object_of(self.session.caller()).is_some()
     }
 
     ICorProfilerInfo2Methods!(rva_static = GetRVAStaticAddress(self, class, _field, address) {
         self.begin()?;
-        if class.0 != 0 && !address.is_null() && !self.is_managed() {
-            return Ok(HResult::NOT_MANAGED_THREAD);
+        if class.0 != 0 && !address.is_null() {
+            self.check_managed()?;
         }
         self.no_field(class, !address.is_null())
     });
@@ -42,8 +36,7 @@ impl Call<'_> {
     ICorProfilerInfo2Methods!(thread_static = GetThreadStaticAddress(self, class, _field, thread,
         address) {
         self.begin()?;
-        let own = self.runtime().object_of(self.session.caller());
-        let is_own = own.is_some() && (thread.0 == 0 || own == Some(thread));
+        let is_own = self.own_thread().is_some_and(|own| thread.0 == 0 || own == thread);
         self.no_field(class, is_own && !address.is_null())
     });
 
@@ -57,13 +50,9 @@ impl Call<'_> {
     /// Refuses a thread whose fields nobody has: 0 stands for the caller.
     fn check_static_thread(&self, thread: ThreadId) -> Result<(), CallError<Outcome>> {
         if thread.0 == 0 {
-            return if self.is_managed() {
-                Ok(())
-            } else {
-                Err(HResult::NOT_MANAGED_THREAD.into())
-            };
+            return self.check_managed();
         }
-        self.runtime().thread_of(thread, |_| ()).map_or_else(|| self.unknown(thread.0), Ok)
+        self.known_thread(thread)
     }
 
     ICorProfilerInfo2Methods!(static_info = GetStaticFieldInfo(self, class, _field, info) {

@@ -2,19 +2,18 @@
 
 use super::Call;
 use crate::out::{Answer, put};
+use crate::results;
 use clr_com::{ClassId, ICorProfilerInfo2Methods, ICorProfilerInfoMethods, ModuleId, Token};
+use clr_metadata::{Table, table_of, token};
+use clr_runtime::profiling::TYPE_LOAD;
 use clr_runtime::{Method, Outcome};
 use clr_walker::profiling::{CallError, FunctionId, HResult};
 
-/// Tables of tokens.
-const TABLE: u32 = 0xFF00_0000;
-const TYPE_DEF: u32 = 0x0200_0000;
-const METHOD_DEF: u32 = 0x0600_0000;
-const MEMBER_REF: u32 = 0x0A00_0000;
-/// `COR_E_TYPELOAD`.
-const TYPE_LOAD: HResult = HResult(0x8013_1522);
-/// `COR_E_BADIMAGEFORMAT`.
-const BAD_IMAGE_FORMAT: HResult = HResult(0x8007_000B);
+/// Refuses a token of a table that has no methods.
+fn check_method(token: Token) -> Result<(), HResult> {
+    let is_method = matches!(table_of(token), Some(Table::Method | Table::MemberRef));
+    is_method.then_some(()).ok_or(HResult::INVALID_ARGUMENT)
+}
 
 impl Call<'_> {
     /// Refuses calls before the core library is loaded.
@@ -27,20 +26,21 @@ impl Call<'_> {
 
     /// Returns the method of a token, if its class is loaded.
     fn method_of(&self, module: u64, token: Token) -> Option<&Method> {
-        let all = self.runtime().code.methods();
-        all.iter().find(|one| one.module == module && one.token == token)
+        let mut all = self.runtime().code.methods().map(|(_, method)| method);
+        all.find(|one| one.module == module && one.token == token)
     }
 
     ICorProfilerInfoMethods!(class_of_token = GetClassFromToken(self, module, type_def, class) {
+        const NIL: Token = token(Table::TypeDef, 0);
         self.begin()?;
-        if module.0 == 0 || matches!(type_def, 0 | TYPE_DEF) {
+        if module.0 == 0 || matches!(type_def, 0 | NIL) {
             return Ok(HResult::INVALID_ARGUMENT);
         }
         self.check_started()?;
         let module = self.module_of(module.0)?;
         self.caller().may_fail(self.method)?;
         // Of the token only the row counts (recorded).
-        let token = type_def & !TABLE | TYPE_DEF;
+        let token = token(Table::TypeDef, type_def);
         let Some(found) = module.types().iter().find(|one| one.token == token) else {
             return Ok(TYPE_LOAD);
         };
@@ -59,9 +59,7 @@ impl Call<'_> {
         }
         self.check_started()?;
         let module = self.module_of(module.0)?;
-        if !matches!(token & TABLE, METHOD_DEF | MEMBER_REF) {
-            return Ok(HResult::INVALID_ARGUMENT);
-        }
+        check_method(token)?;
         let Some(method) = self.method_of(module.id, token) else {
             return Ok(HResult::INVALID_ARGUMENT);
         };
@@ -81,9 +79,7 @@ impl Call<'_> {
         }
         self.check_started()?;
         let module = self.module_of(module.0)?;
-        if !matches!(method & TABLE, METHOD_DEF | MEMBER_REF) {
-            return Ok(HResult::INVALID_ARGUMENT);
-        }
+        check_method(method)?;
         self.class_of(class.0)?;
         let Some(found) = self.method_of(module.id, method) else {
             return Ok(HResult::DATA_INCOMPLETE);
@@ -96,14 +92,14 @@ impl Call<'_> {
         }
         self.caller().may_fail(self.method)?;
         if found.type_arguments.len() != len as usize {
-            return Ok(BAD_IMAGE_FORMAT);
+            return Ok(results::BAD_FORMAT);
         }
         // SAFETY: the profiler's pointer, which is not NULL.
         unsafe { put(function, found.id) };
         Ok(HResult::OK)
     });
 
-    /// Returns the token of a method in its module, as RequestReJIT names methods.
+    /// Returns the function of a method that RequestReJIT names.
     pub(super) fn function_named(&self, module: u64, token: Token) -> Option<FunctionId> {
         self.method_of(module, token).map(|method| method.id)
     }

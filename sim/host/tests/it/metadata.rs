@@ -178,7 +178,7 @@ fn wide(text: &str) -> Vec<u16> {
     text.encode_utf16().chain([0]).collect()
 }
 
-/// What `IMetaDataEmit2` and `IMetaDataAssemblyEmit` define is found by `IMetaDataImport2`, `IMetaDataAssemblyImport` and
+/// Rows that `IMetaDataEmit2` and `IMetaDataAssemblyEmit` define are found by `IMetaDataImport2`, `IMetaDataAssemblyImport` and
 /// `IMetaDataTables`, also by a scope that is opened later.
 #[test]
 fn what_is_emitted_is_read_by_every_interface() {

@@ -70,9 +70,9 @@ impl<'a> CodeManager<'a> {
         MethodIndex(self.methods.len() as u32 - 1)
     }
 
-    /// Returns all methods.
-    pub fn methods(&self) -> &[Method] {
-        &self.methods
+    /// Returns all methods with their indexes.
+    pub fn methods(&self) -> impl Iterator<Item = (MethodIndex, &Method)> {
+        (0..).map(MethodIndex).zip(&self.methods)
     }
 
     /// Returns all methods, to complete what is known of them.

@@ -1,20 +1,29 @@
-//! Who may call which method.
+//! The callers of methods, by name.
 
 use super::Accepts;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// The callers of each method of `ICorProfilerInfo`, with their source: a table with a line for each.
-pub const CALLERS: &str = include_str!("callers.tsv");
+const CALLERS: &str = include_str!("callers.tsv");
 
 /// Returns the callers of a method of `ICorProfilerInfo`, given its name. A method that nobody may call has none.
 pub fn callers_of(method: &str) -> Option<Accepts> {
-    let row =
-        |line: &'static str| line.strip_prefix(method)?.strip_prefix('\t')?.split('\t').next();
-    match CALLERS.lines().find_map(row)? {
-        "all" => Some(Accepts::All),
-        "callbacks" => Some(Accepts::Callbacks),
-        "triggers" => Some(Accepts::TriggeringCallbacks),
-        _ => None,
-    }
+    static ROWS: LazyLock<BTreeMap<&str, Accepts>> = LazyLock::new(|| {
+        let rows = CALLERS.lines().filter_map(|line| {
+            let mut cells = line.split('\t');
+            let (method, callers) = (cells.next()?, cells.next()?);
+            let accepts = match callers {
+                "all" => Accepts::All,
+                "callbacks" => Accepts::Callbacks,
+                "triggers" => Accepts::TriggeringCallbacks,
+                _ => return None,
+            };
+            Some((method, accepts))
+        });
+        rows.collect()
+    });
+    ROWS.get(method).copied()
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ const fn read(function: &'static str) -> Known {
 const WALK: &str = "DoStackSnapshot";
 const LOAD: &str = "GetClassFromTokenAndTypeArgs";
 /// `COR_E_TYPELOAD`.
-pub(super) const TYPE_LOAD: HResult = HResult(0x8013_1522);
+pub const TYPE_LOAD: HResult = HResult(0x8013_1522);
 /// A fault of the hardware in a walk is a result on these (contract §2.3).
 const GUARDED: Generations = all_with!(|it| matches!(it.walk_fault(), WalkFault::Unexpected));
 const GIVES_UP: Generations = all_with!(|it| it.refuses_to_wait());

@@ -196,19 +196,6 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         Ok(())
     }
 
-    /// Refuses callbacks in which no GC may be triggered. Threads outside of callbacks pass.
-    ///
-    /// # Errors
-    /// Returns `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE`.
-    pub fn outside_callbacks_without_triggers(&self) -> Result<()> {
-        let state = self.callback_state();
-        let is_in_callback = state.contains(CallbackState::IN_CALLBACK);
-        if is_in_callback && !state.passes(CallbackState::IN_TRIGGERS_SCOPE) {
-            return fail(HResult::UNSUPPORTED_CALL_SEQUENCE);
-        }
-        Ok(())
-    }
-
     /// Executes the checks that SuspendRuntime and ResumeRuntime have in common (contract §5.9).
     fn suspending(&self) -> Result<()> {
         let generation = self.runtime.generation;

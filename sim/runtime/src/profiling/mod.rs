@@ -18,9 +18,9 @@ mod target;
 mod tests;
 
 pub use callbacks::{CallbackKind, CallbackMode, ProfilerCallback, SuspensionReason};
-pub use callers::{CALLERS, callers_of};
+pub use callers::callers_of;
 pub use clr_walker::profiling::{Accepts, Effect, HResult, InfoMethod, SnapshotRequest};
-pub use faults::{CallFault, CallFaults};
+pub use faults::{CallFault, CallFaults, TYPE_LOAD};
 pub use force_gc::GcRequest;
 pub use policy::{Policy, PolicyWalker};
 pub use target::{SimulatedThread, ThreadError};

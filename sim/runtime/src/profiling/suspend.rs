@@ -1,10 +1,11 @@
 //! Suspension of the target of a call on Windows (contract §2.4), and of the runtime.
 
 use super::entry::Target;
+use super::info::{Result as Called, fail};
 use super::{CallbackKind, Caller, HResult, Outcome, ProfilerCallback, SuspensionReason};
 use crate::explain::Event;
 use crate::thread::{ThreadLife, ThreadObject};
-use crate::{Lock, OsThreadId, Suspension, TargetMemory, Wait};
+use crate::{CallbackState, Lock, OsThreadId, Suspension, TargetMemory, Wait};
 use clr_walker::profiling::ThreadId;
 
 impl<M: TargetMemory> Caller<'_, '_, M> {
@@ -121,6 +122,19 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         Ok(())
     }
 
+    /// Refuses callbacks in which no GC may be triggered. Threads outside of callbacks pass.
+    ///
+    /// # Errors
+    /// Returns `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE`.
+    pub fn outside_callbacks_without_triggers(&self) -> Called<()> {
+        let state = self.callback_state();
+        let is_in_callback = state.contains(CallbackState::IN_CALLBACK);
+        if is_in_callback && !state.passes(CallbackState::IN_TRIGGERS_SCOPE) {
+            return fail(HResult::UNSUPPORTED_CALL_SEQUENCE);
+        }
+        Ok(())
+    }
+
     /// Makes the callbacks with which the resumption of the runtime begins.
     pub(super) fn report_resume(&self) {
         self.report(ProfilerCallback::RuntimeResumeStarted);
@@ -131,8 +145,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
 
     /// Makes a callback that the profiler has asked for.
     pub(super) fn report(&self, callback: ProfilerCallback) {
-        let event = CallbackKind::from(callback).event();
-        if self.runtime.process.get().event_mask.contains(event) {
+        if self.runtime.process.get().requests(CallbackKind::from(callback)) {
             self.call_back(callback);
         }
     }

@@ -1,4 +1,4 @@
-//! What raises the callbacks that not every program gets, in searches.
+//! The parts of texts that raise callbacks in searches, of callbacks that not every program gets.
 
 use super::scenario::Scenario;
 use clr_codegen::{CodeKind, RuntimeCallKind as Call, Statement};

@@ -58,7 +58,7 @@ pub enum ProblemKind {
     NeverRaised {
         /// Name of the callback.
         callback: &'static str,
-        /// What would raise it.
+        /// The part of a text that would raise it.
         needed: RaisedBy,
     },
     /// The expectation decides on no generation.

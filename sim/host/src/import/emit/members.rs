@@ -182,7 +182,7 @@ impl Call<'_> {
         self.check(Table::Param, param)?;
         // SAFETY: as above.
         let (given, constant) = unsafe {
-            let given = (!name.is_null()).then(|| read_name(name));
+            let given = crate::out::read_given(name);
             (given, read_constant(element_type, value, value_size))
         };
         self.change(|data| {

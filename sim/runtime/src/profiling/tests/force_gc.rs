@@ -142,6 +142,22 @@ fn a_thread_of_the_profiler_collects_and_becomes_one_of_the_runtime() {
     }
 }
 
+#[test]
+fn basic_events_of_a_forced_gc_are_its_start_and_end() {
+    for generation in Generation::ALL {
+        let runtime = process(generation);
+        runtime.change_process(|process| {
+            process.event_mask = EventMask(0);
+            process.basic_gc = true;
+        });
+        let profiler = Forces::default();
+        assert_eq!(force(&runtime, STRANGER, &profiler), Ok(()), "{generation}");
+        let seen = profiler.seen.borrow();
+        let expected = ["GarbageCollectionStarted", "GarbageCollectionFinished"];
+        assert_eq!(names(&seen), expected, "{generation}");
+    }
+}
+
 /// Tests C-174: a GC cannot be forced in a callback of the first one; the thread of the second one waits for
 /// the lock that it owns.
 #[test]

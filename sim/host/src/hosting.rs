@@ -16,6 +16,7 @@ use clr_walker::profiling::HResult;
 use std::rc::Rc;
 use std::sync::Arc;
 
+pub use crate::lookup::Lookup;
 pub use crate::process::Anchor;
 pub use crate::shared::Shared;
 pub use crate::target::{OTHERS, Pointers, newest_callback};
@@ -45,6 +46,12 @@ impl Session {
     #[must_use]
     pub fn shared_state(&self) -> &Arc<Shared> {
         &self.inner().shared
+    }
+
+    /// Returns the ids of the session's process as names.
+    #[must_use]
+    pub fn lookup(&self) -> Lookup {
+        Lookup::new(self.inner().key)
     }
 
     /// Calls `watcher` after each callback.

@@ -45,6 +45,7 @@
 //! | `detach` | the end of profiling |
 //! | `walks` | walks and their explanations |
 //! | `journal` | events, as they happen |
+//! | `lookup` | ids as names, for traces |
 //! | `out` | pointers of the profiler |
 //! | `inner` | the state of a session, and the thread that has the turn |
 //! | `shared` | its part that other threads may touch |
@@ -88,6 +89,7 @@ mod import;
 mod info;
 mod inner;
 mod journal;
+mod lookup;
 mod object;
 mod out;
 #[cfg(feature = "probe")]

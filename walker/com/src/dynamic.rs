@@ -35,6 +35,8 @@ pub enum ArgumentKind {
 pub struct ArgumentSignature {
     /// The name.
     pub name: &'static str,
+    /// The type as the interface declares it: `*mut ModuleId`.
+    pub declared: &'static str,
     /// The meaning of the word.
     pub kind: ArgumentKind,
 }
@@ -73,7 +75,7 @@ pub(crate) trait Word: Sized {
     unsafe fn from_word(word: u64) -> Self;
 
     /// Returns the word of the value.
-    fn into_word(self) -> u64;
+    fn word(&self) -> u64;
 }
 
 macro_rules! numbers {
@@ -86,8 +88,8 @@ macro_rules! numbers {
             }
 
             #[allow(clippy::cast_sign_loss, clippy::cast_lossless, reason = "the same for all types")]
-            fn into_word(self) -> u64 {
-                self as u64
+            fn word(&self) -> u64 {
+                *self as u64
             }
         }
     )*};
@@ -104,7 +106,7 @@ macro_rules! wrappers {
                 $type(word as _)
             }
 
-            fn into_word(self) -> u64 {
+            fn word(&self) -> u64 {
                 self.0.into()
             }
         }
@@ -123,8 +125,8 @@ impl<T> Word for *mut T {
         word as usize as *mut T
     }
 
-    fn into_word(self) -> u64 {
-        self as usize as u64
+    fn word(&self) -> u64 {
+        *self as usize as u64
     }
 }
 
@@ -135,8 +137,8 @@ impl<T> Word for *const T {
         word as usize as *const T
     }
 
-    fn into_word(self) -> u64 {
-        self as usize as u64
+    fn word(&self) -> u64 {
+        *self as usize as u64
     }
 }
 
@@ -149,7 +151,7 @@ impl Word for StackSnapshotCallback {
         unsafe { std::mem::transmute::<usize, Self>(word as usize) }
     }
 
-    fn into_word(self) -> u64 {
+    fn word(&self) -> u64 {
         self.map_or(0, |function| function as usize as u64)
     }
 }
@@ -166,8 +168,8 @@ impl Word for EventProviderConfig {
         unsafe { (word as usize as *const Self).read_unaligned() }
     }
 
-    fn into_word(self) -> u64 {
-        0
+    fn word(&self) -> u64 {
+        std::ptr::from_ref(self) as usize as u64
     }
 }
 
@@ -176,14 +178,17 @@ impl Word for () {
 
     unsafe fn from_word(_: u64) -> Self {}
 
-    fn into_word(self) -> u64 {
+    fn word(&self) -> u64 {
         0
     }
 }
 
 /// Returns an argument of this type.
-pub(crate) const fn argument<T: Word>(name: &'static str) -> ArgumentSignature {
-    ArgumentSignature { name, kind: T::KIND }
+pub(crate) const fn argument<T: Word>(
+    name: &'static str,
+    declared: &'static str,
+) -> ArgumentSignature {
+    ArgumentSignature { name, declared, kind: T::KIND }
 }
 
 /// Makes the value of the next word.
@@ -197,8 +202,10 @@ pub(crate) unsafe fn next<T: Word>(words: &mut std::slice::Iter<'_, u64>) -> Opt
 
 impl Callable for IUnknown {
     fn method(slot: u32) -> Option<MethodSignature> {
-        const QUERY: &[ArgumentSignature] =
-            &[argument::<*const Guid>("riid"), argument::<*mut *mut c_void>("object")];
+        const QUERY: &[ArgumentSignature] = &[
+            argument::<*const Guid>("riid", "*const Guid"),
+            argument::<*mut *mut c_void>("object", "*mut *mut c_void"),
+        ];
         let (name, arguments): (_, &[_]) = match slot {
             0 => ("QueryInterface", QUERY),
             1 => ("AddRef", &[]),
@@ -213,9 +220,9 @@ impl Callable for IUnknown {
         // SAFETY: the pointer is valid; the caller answers for the arguments.
         unsafe {
             Some(match slot {
-                0 => self.query(next(&mut words)?, next(&mut words)?).into_word(),
-                1 => self.add_reference().into_word(),
-                2 => self.release_reference().into_word(),
+                0 => self.query(next(&mut words)?, next(&mut words)?).word(),
+                1 => self.add_reference().word(),
+                2 => self.release_reference().word(),
                 _ => return None,
             })
         }

@@ -319,12 +319,31 @@ macro_rules! interfaces {
             )*
         }
 
+        #[allow(clippy::too_many_arguments, reason = "as documented")]
+        impl $methods for $crate::Forwarder {
+            $(
+                unsafe fn $method(&self, $($argument: $type),*)
+                    -> $crate::interface::interfaces!(@result $($result)?)
+                {
+                    let words = &mut [$($crate::dynamic::Word::word(&$argument)),*];
+                    // SAFETY: the caller answers for the arguments, which live until the call is over.
+                    unsafe {
+                        $crate::dynamic::Word::from_word(self.forward::<$name>($slot, words))
+                    }
+                }
+            )*
+        }
+
         impl $crate::dynamic::Callable for $name {
             fn method(slot: u32) -> Option<$crate::dynamic::MethodSignature> {
                 let (name, arguments): (_, &'static [_]) = match slot {
                     $($slot => (
                         stringify!($method),
-                        const { &[$($crate::dynamic::argument::<$type>(stringify!($argument)),)*] },
+                        const {
+                            &[$($crate::dynamic::argument::<$type>(
+                                stringify!($argument), stringify!($type),
+                            ),)*]
+                        },
                     ),)*
                     _ => return <$base as $crate::dynamic::Callable>::method(slot),
                 };
@@ -339,7 +358,7 @@ macro_rules! interfaces {
                         $($slot => {
                             $(let $argument = $crate::dynamic::next::<$type>(&mut iter)?;)*
                             let result = self.$method($($argument),*);
-                            Some($crate::dynamic::Word::into_word(result))
+                            Some($crate::dynamic::Word::word(&result))
                         })*
                         _ => $crate::dynamic::Callable::call(&self.0, slot, words),
                     }

@@ -17,6 +17,8 @@
 //! | `tables` | `IMetaDataTables`, `IMetaDataTables2`, `IMetaDataInfo` |
 //! | `data` | ids and structures in arguments |
 //! | `dynamic` | calls by slot, with words as arguments |
+//! | `forward` | objects between a runtime and a profiler, which pass each call on |
+//! | `captured` | arguments of a call as data |
 //! | `runtime` | [`RuntimeInfo`]: `ICorProfilerInfo` as [`clr_walker`] calls it |
 //!
 //! A profiler implements the callbacks that it wants. The others have a default, `S_OK`:
@@ -55,10 +57,12 @@
 #![allow(non_snake_case)]
 
 mod callback;
+mod captured;
 mod data;
 mod dynamic;
 mod emit;
 mod enumerator;
+mod forward;
 mod guid;
 mod info;
 mod interface;
@@ -68,10 +72,12 @@ mod runtime;
 mod tables;
 
 pub use callback::*;
+pub use captured::{Captured, CapturedCall};
 pub use data::*;
 pub use dynamic::{ArgumentKind, ArgumentSignature, Callable, MethodSignature};
 pub use emit::*;
 pub use enumerator::*;
+pub use forward::{CallObserver, Callee, ForwardedCall, Forwarder, Forwarding};
 pub use guid::Guid;
 pub use info::*;
 pub use interface::{IUnknown, IUnknownMethods, Implements, Interface};

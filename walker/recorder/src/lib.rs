@@ -16,6 +16,7 @@
 //! | `check` | second opinions on each walk |
 //! | `record` | calls of `DoStackSnapshot` in all situations, written as a file |
 //! | `calls` | what the runtime answers in each callback, as text that a simulated runtime can repeat |
+//! | `trace` | the calls between the runtime and another profiler |
 //! | `output` | where results go |
 //!
 //! Threads, code, signals and names are [`clr_sampler`]'s: a profiler to copy. The recorder has modes of it.
@@ -31,6 +32,7 @@ mod profiler;
 mod record;
 mod sample;
 mod settings;
+mod trace;
 
 /// Counts the allocations that `mode=check` reports.
 #[global_allocator]

@@ -5,6 +5,7 @@ use crate::check::Checking;
 use crate::record::{self, RecordingProfiler};
 use crate::sample::Sampling;
 use crate::settings::{Settings, Task};
+use crate::trace;
 use clr_com::{ClassFactory, Guid, ICorProfilerCallback9, IUnknown, RuntimeInfo, create};
 use clr_sampler::{Callbacks, Mode, Sampler};
 use clr_walker::profiling::HResult;
@@ -24,6 +25,12 @@ pub unsafe extern "system" fn DllGetClassObject(
     riid: *const Guid,
     object: *mut *mut c_void,
 ) -> HResult {
+    if let Ok(settings) = Settings::from_environment()
+        && settings.task == Task::Trace
+    {
+        // SAFETY: the caller's pointers.
+        return unsafe { trace::get_class_object(&settings, class, riid, object) };
+    }
     // SAFETY: the caller's pointer.
     if unsafe { class.as_ref() }.copied() != Guid::parse(CLSID) {
         return HResult::CLASS_NOT_AVAILABLE;
@@ -55,7 +62,7 @@ fn start(info: &IUnknown) -> Result<(), String> {
     let settings = Settings::from_environment()?;
     let options = settings.options();
     let mode: Box<dyn Mode> = match settings.task {
-        Task::Sample | Task::Calls => Box::new(Sampling::new(settings)),
+        Task::Sample | Task::Calls | Task::Trace => Box::new(Sampling::new(settings)),
         Task::Check => Box::new(Checking::new(settings)),
         Task::Record => {
             let runtime = RuntimeInfo::new(info);

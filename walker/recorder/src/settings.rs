@@ -17,13 +17,15 @@ pub(crate) enum Task {
     Record,
     /// Writes what the runtime answers in each callback, as text without addresses.
     Calls,
+    /// Writes all calls between the runtime and another profiler.
+    Trace,
 }
 
 /// The settings of a recorder.
 #[expect(clippy::struct_excessive_bools, reason = "they are independent")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// `mode=sample`, `mode=check`, `mode=record` or `mode=calls`.
+    /// `mode=sample`, `mode=check`, `mode=record`, `mode=calls` or `mode=trace`.
     pub(crate) task: Task,
     /// `policy=NAME`: on Linux `signal` or `runtime-suspended`, on Windows
     /// `seeded`, `unseeded` or `frame-pointers`.
@@ -54,6 +56,8 @@ pub(crate) struct Settings {
     pub(crate) sampler: bool,
     /// `collector=1`: a thread of `mode=calls` forces GCs once.
     pub(crate) collector: bool,
+    /// `profiler=PATH`: the library that `mode=trace` is about.
+    pub(crate) profiler: Option<PathBuf>,
     /// `events=LIST`: the groups of callbacks in which `mode=record` and `mode=calls` make calls, separated
     /// by commas (`events`); as an event mask.
     pub(crate) events: u32,
@@ -85,6 +89,7 @@ impl Default for Settings {
             module: String::new(),
             sampler: false,
             collector: false,
+            profiler: None,
             hang: 0,
             events: events::mask(USUAL_EVENTS).unwrap_or(EVENTS),
             repeat: 2,
@@ -121,9 +126,10 @@ impl Settings {
                         "check" => Task::Check,
                         "record" => Task::Record,
                         "calls" => Task::Calls,
+                        "trace" => Task::Trace,
                         _ => {
                             return Err(format!(
-                                "`{word}`: the modes are sample, check, record and calls"
+                                "`{word}`: the modes are sample, check, record, calls and trace"
                             ));
                         }
                     }
@@ -154,6 +160,7 @@ impl Settings {
                 "module" => value.clone_into(&mut settings.module),
                 "sampler" => settings.sampler = number::<u32>(word, value)? != 0,
                 "collector" => settings.collector = number::<u32>(word, value)? != 0,
+                "profiler" => settings.profiler = Some(value.into()),
                 "label" => value.clone_into(&mut settings.label),
                 "hang" => settings.hang = number(word, value)?,
                 "events" => {
@@ -213,6 +220,8 @@ mod tests {
         assert_eq!(settings.out, Some("/tmp/a".into()));
         let settings = Settings::parse("mode=calls module=App.dll").unwrap();
         assert_eq!((settings.task, settings.module.as_str()), (Task::Calls, "App.dll"));
+        let settings = Settings::parse("mode=trace profiler=a.so").unwrap();
+        assert_eq!((settings.task, settings.profiler), (Task::Trace, Some("a.so".into())));
         let settings = Settings::parse("mode=check rate=0 out=/tmp/a label=linq hang=9").unwrap();
         assert_eq!(settings.label, "linq");
         assert_eq!(Settings::parse(""), Ok(Settings::default()));

@@ -10,6 +10,8 @@ Examples:
   clrsim host libMyProfiler.so my.kdl --on net8-unix,net9-unix
   clrsim host MyProfiler.dll my.kdl --clsid {3c2a5b7e-6d0f-4f0e-9c51-0a6b9d3f2c11} --json
   clrsim host libMyProfiler.so my.kdl --matrix
+  clrsim host libMyProfiler.so my.kdl --trace calls.txt
+  clrsim host libMyProfiler.so my.kdl --on net8-unix --compare real.trace.jsonl
   clrsim host libMyProfiler.so my.kdl --schedules 1000 --seed 7
   clrsim host libMyProfiler.so my.kdl --schedules 1000 --faults EnumThreads,DoStackSnapshot=E_FAIL
   clrsim host libMyProfiler.so my.kdl --schedules 100000 --strategy pct --jobs 8
@@ -56,6 +58,16 @@ which call. A search that was to make calls fail, and made none, fails.
 decisions; or, drawn, its timeline. It works with another build of the library as long as that goes
 the same way; a note says if the library or the scenario has changed.
 
+With --trace all calls and callbacks are written with their arguments and results, in order, by
+thread, with names instead of ids: as lines of JSON into a file *.jsonl, else as text. AddRef and
+Release, and the hooks for enter, leave and tailcall, are not in it. clr-recorder writes the same
+trace of any profiler in a real CLR (CLR_RECORDER=\"mode=trace profiler=PATH out=FILE\").
+
+With --compare the story is compared with that of a trace, and the first difference of each thread is
+printed, the first one first. Left out is what is chance, by rules that the book has (chapter
+Traces), and what the program of the trace did with code that the text does not name; how much that
+is, is said below. A comparison of nothing fails.
+
 The verdict is one of
 
   clean          the profiler was loaded, and nothing was wrong
@@ -73,9 +85,9 @@ The verdict is one of
   limit          its process used more memory, threads or output than it may
 
 Exit codes:
-  0  every verdict is clean; with --schedules or --replay, every interleaving ends well, and what
+  0  every verdict is clean, and with --compare there is no difference; with --schedules or --replay, every interleaving ends well, and what
      was not looked at is allowed
-  1  some verdict is another one; with --schedules or --replay, some interleaving fails, or
+  1  some verdict is another one, or --compare found a difference; with --schedules or --replay, some interleaving fails, or
      something was not looked at
   2  the arguments are wrong, a file is missing, or the scenario is no program
 130  Ctrl-C ended a search: what was found so far was printed";
@@ -129,6 +141,14 @@ pub(crate) struct HostArgs {
     #[arg(long)]
     pub(crate) matrix: bool,
 
+    /// Write all calls and callbacks with their arguments and results: lines of JSON into *.jsonl, else text; - prints them
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["schedules", "replay", "matrix"])]
+    pub(crate) trace: Option<PathBuf>,
+
+    /// Compare the story with a trace, of a real CLR or of before
+    #[arg(long, value_name = "TRACE", conflicts_with_all = ["schedules", "replay", "matrix"])]
+    pub(crate) compare: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
 
@@ -138,6 +158,10 @@ pub(crate) struct HostArgs {
     /// Be the process of one runtime, and write its journal into this file
     #[arg(long, hide = true, value_name = "FILE")]
     pub(crate) journal: Option<PathBuf>,
+
+    /// As the process of one runtime: write the lines of the trace into this file
+    #[arg(long, hide = true, value_name = "FILE", requires = "journal")]
+    pub(crate) trace_lines: Option<PathBuf>,
 
     /// Be the process of one interleaving, and keep of it what this says
     #[cfg(all(windows, target_arch = "x86_64"))]

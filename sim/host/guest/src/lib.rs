@@ -9,6 +9,7 @@
 //! | `load` | the steps in which a CLR makes a profiler's object, and gives it up |
 //! | `visit` | a profiler's life over a text |
 //! | `thread_count` | threads that a profiler starts meanwhile |
+//! | `tracing` | traces of all calls |
 //! | `limits`, `confined` | limits of a guest's process, and its end with all that it has started |
 //! | `coverage`, `search_coverage` | what runs and searches cover, and what was not looked at |
 //! | `scheduled` | threads under the scheduler (x86-64: Linux with glibc, Windows) |
@@ -32,10 +33,12 @@ mod load;
 pub mod scheduled;
 mod search_coverage;
 mod thread_count;
+mod tracing;
 mod visit;
 
 pub use confined::{Watched, guard, spawn, wait};
 pub use coverage::{CountedCall, GuestCoverage, ThreadCoverage};
 pub use limits::{Beyond, GuestLimits, MIB};
 pub use search_coverage::{CoveredName, CoveredThread, SearchCoverage, Unseen};
+pub use tracing::Sink;
 pub use visit::Visit;

@@ -5,9 +5,10 @@
 use crate::library::Library;
 use crate::visit::Visit;
 use clr_com::{
-    Bool, Guid, IClassFactory, ICorProfilerCallback2, ICorProfilerCallback3, ICorProfilerCallback4,
-    ICorProfilerCallback5, ICorProfilerCallback6, ICorProfilerCallback7, ICorProfilerCallback8,
-    ICorProfilerCallback9, ICorProfilerCallback10, ICorProfilerCallback11, IUnknown, Interface,
+    Bool, Forwarding, Guid, IClassFactory, ICorProfilerCallback2, ICorProfilerCallback3,
+    ICorProfilerCallback4, ICorProfilerCallback5, ICorProfilerCallback6, ICorProfilerCallback7,
+    ICorProfilerCallback8, ICorProfilerCallback9, ICorProfilerCallback10, ICorProfilerCallback11,
+    IUnknown, Interface,
 };
 use clr_walker::profiling::HResult;
 use clrsim::hosting::{OTHERS, Pointers, Shared, newest_callback};
@@ -15,6 +16,7 @@ use clrsim::{Entry, Session};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
+use std::sync::Arc;
 
 /// `DllGetClassObject`.
 type GetClassObject =
@@ -145,10 +147,17 @@ impl Visit<'_> {
 }
 
 impl Loaded {
-    /// Returns pointers to the object, which are valid for as long as this has its references.
-    pub(crate) fn callbacks(&self) -> Pointers {
-        let at =
-            |number: usize| self.references.get(number - 2).map_or_else(null_mut, IUnknown::as_raw);
+    /// Returns pointers to the object, or to what forwards calls to it. They are valid for as long as this has its
+    /// references.
+    pub(crate) fn callbacks(&self, forwarding: Option<&Arc<Forwarding>>) -> Pointers {
+        let at = |number: usize| {
+            let Some(object) = self.references.get(number - 2) else { return null_mut() };
+            match forwarding {
+                // SAFETY: the object has this interface.
+                Some(all) => unsafe { all.wrap(object.as_raw(), &ICorProfilerCallback2::IID) },
+                None => object.as_raw(),
+            }
+        };
         Pointers { first: at(2), others: OTHERS.map(at) }
     }
 

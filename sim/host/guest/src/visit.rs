@@ -2,6 +2,7 @@
 
 use crate::load::Loaded;
 use crate::thread_count::ThreadCount;
+use crate::tracing::{Sink, forwarding};
 use clr_com::Guid;
 use clr_runtime::generation::Generation;
 use clrsim::hosting::Shared;
@@ -37,11 +38,11 @@ fn end(loaded: &RefCell<Option<Loaded>>, shared: &Shared, stays: bool) {
 
 impl Visit<'_> {
     /// Loads the profiler, executes the program with its callbacks, and releases the profiler if the runtime does. All
-    /// that happens is written to the journal.
+    /// that happens is written to the journal; with a sink, all calls with their arguments into that, too.
     ///
     /// # Errors
     /// Returns [`SessionError`] if the text is no scenario, or its program cannot go on.
-    pub fn run(&self, journal: Box<dyn Journal>) -> Result<(), SessionError> {
+    pub fn run(&self, journal: Box<dyn Journal>, trace: Option<Sink>) -> Result<(), SessionError> {
         let session = Session::open_with(self.text, self.generation, Some(journal))?;
         let shared = session.shared_state();
         let threads = Rc::new(ThreadCount::new());
@@ -61,7 +62,8 @@ impl Visit<'_> {
             shared.write(&Entry::Over);
             return Ok(());
         }
-        let pointers = loaded.callbacks();
+        let forwarding = trace.map(|sink| forwarding(&session, sink));
+        let pointers = loaded.callbacks(forwarding.as_ref());
         let loaded = Rc::new(RefCell::new(Some(loaded)));
         session.on_detach({
             let (loaded, shared) = (Rc::clone(&loaded), Arc::clone(shared));

@@ -2,6 +2,7 @@
 
 use super::journal::{JournalFile, Line, read};
 use super::scratch::Scratch;
+use super::trace::sink;
 use crate::PASSED;
 use crate::args::{HostArgs, LimitArgs};
 use crate::input::Source;
@@ -57,7 +58,8 @@ pub(super) fn visit(args: &HostArgs, journal: &Path) -> Result<u8, CliError> {
     };
     guard(&limits(&args.limits, TIMEOUT), &[journal], tell)?;
     let visit = Visit { library: &args.library, class, text: &text, generation };
-    match visit.run(Box::new(open()?)) {
+    let trace = args.trace_lines.as_deref().map(sink).transpose()?;
+    match visit.run(Box::new(open()?), trace) {
         Err(SessionError::Run(error)) => open()?.line(&Line::Stuck(stuck(&error))),
         Err(error) => return Err(CliError::Text(error.to_string())),
         Ok(()) => {}
@@ -94,8 +96,12 @@ pub(super) struct Remains {
     pub(super) printed: String,
 }
 
-/// Runs a profiler on a runtime, in a process of its own.
-pub(super) fn run(args: &HostArgs, generation: Generation) -> io::Result<Remains> {
+/// Runs a profiler on a runtime, in a process of its own, which writes the lines of a trace if there is a file for them.
+pub(super) fn run(
+    args: &HostArgs,
+    generation: Generation,
+    trace: Option<&Scratch>,
+) -> io::Result<Remains> {
     let (mut journal, mut printed) = (Scratch::new("journal")?, Scratch::new("printed")?);
     let mut command = Command::new(std::env::current_exe()?);
     // An absolute path is not searched in the system's folders.
@@ -103,6 +109,9 @@ pub(super) fn run(args: &HostArgs, generation: Generation) -> io::Result<Remains
     command.args(["--on", generation.name()]);
     command.args(["--clsid", args.clsid.as_deref().unwrap_or(NO_CLASS)]);
     command.args(args.limits.again()).arg("--journal").arg(journal.path());
+    if let Some(lines) = trace {
+        command.arg("--trace-lines").arg(lines.path());
+    }
     command.stdin(Stdio::null()).stdout(printed.stream()?).stderr(printed.stream()?);
     let mut child = spawn(&mut command)?;
     let files = [journal.path(), printed.path()];

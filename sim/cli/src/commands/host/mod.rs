@@ -10,6 +10,7 @@ mod histories;
 mod journal;
 mod scratch;
 mod table;
+mod trace;
 mod write;
 
 use crate::args::HostArgs;
@@ -59,11 +60,15 @@ pub(crate) fn host(args: &HostArgs, console: &mut Console<'_>) -> Result<u8, Cli
     if let Some(schedules) = args.search.schedules {
         return histories::search(args, schedules, &source, console);
     }
+    let asked = trace::Asked::new(args, on.iter().count())?;
+    let mut is_same = true;
     let mut accounts = Vec::new();
     for generation in on.iter() {
-        let remains = child::run(args, generation).map_err(|error: io::Error| {
-            CliError::new(&library, format_args!("its process cannot be started: {error}"))
-        })?;
+        let mut lines = asked.as_ref().map(|_| trace::Asked::scratch()).transpose()?;
+        let remains =
+            child::run(args, generation, lines.as_ref()).map_err(|error: io::Error| {
+                CliError::new(&library, format_args!("its process cannot be started: {error}"))
+            })?;
         let (library, file) = (library.clone(), source.name.clone());
         let judged = Judged {
             demands: Demands::of_library(&fixture.scenario.coverage, generation),
@@ -77,12 +82,16 @@ pub(crate) fn host(args: &HostArgs, console: &mut Console<'_>) -> Result<u8, Cli
             account.write(console.out)?;
         }
         accounts.push(account);
+        if let Some((asked, lines)) = asked.as_ref().zip(lines.as_mut()) {
+            let text = source.read_text()?;
+            is_same &= asked.finish(&lines.read(u64::MAX)?, &text, generation, console)?;
+        }
     }
     if args.matrix && !args.json.wanted {
         table::write(&accounts, console.out)?;
     }
     let is_clean = accounts.iter().all(|account| account.verdict == Verdict::Clean);
-    Ok(if is_clean { PASSED } else { FAILED })
+    Ok(if is_clean && is_same { PASSED } else { FAILED })
 }
 
 /// Returns the newest runtime of the system that the tool runs on.

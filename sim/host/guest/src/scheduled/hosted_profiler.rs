@@ -201,7 +201,7 @@ impl Guest {
         if let Err(why) = loaded.find_exports(session) {
             return me.fail(format!("the profiler's library is another one: {why}"));
         }
-        let pointers = loaded.callbacks();
+        let pointers = loaded.callbacks(None);
         *self.loaded.borrow_mut() = Some(loaded);
         // SAFETY: the pointers are NULL or to the profiler's object, with these interfaces; `loaded` has
         // references until the process ends. The session's runtime is that of the interleaving.

@@ -1,0 +1,148 @@
+//! Calls that are not written yet: any thread pushes, one takes.
+//!
+//! A place is claimed by its number. Only who has claimed it writes there, and only the thread that takes reads it, after it is
+//! marked as full: its lock is never held when somebody asks for it.
+
+use clr_sampler::lock;
+use clr_trace::Moment;
+use clr_walker::profiling::ThreadId;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// Number of places.
+const PLACES: u64 = 0x4000;
+/// Places that are kept free for threads that look at the same time.
+const SPARE: u64 = 0x100;
+/// Number of looks for a place, and the time between two.
+const TRIES: u32 = 200;
+const PAUSE: Duration = Duration::from_micros(100);
+
+/// A moment of a call, with its thread.
+pub(super) struct Entry {
+    pub(super) thread: ThreadId,
+    pub(super) os_thread: u64,
+    pub(super) moment: Moment,
+}
+
+#[derive(Default)]
+struct Place {
+    is_full: AtomicBool,
+    entry: Mutex<Option<Entry>>,
+}
+
+/// The calls.
+pub(super) struct Ring {
+    places: Box<[Place]>,
+    /// Numbers of the next place to fill and to take, and of those that are written.
+    next: AtomicU64,
+    taken: AtomicU64,
+    written: AtomicU64,
+    lost: AtomicU64,
+}
+
+impl Ring {
+    pub(super) fn new() -> Self {
+        Self {
+            places: (0..PLACES).map(|_| Place::default()).collect(),
+            next: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            written: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+        }
+    }
+
+    fn place(&self, number: u64) -> Option<&Place> {
+        self.places.get((number % PLACES) as usize)
+    }
+
+    /// Adds an entry. If there is no place for some time, the entry is lost.
+    pub(super) fn push(&self, entry: Entry) {
+        for _ in 0..TRIES {
+            let used = self.next.load(Ordering::Relaxed) - self.taken.load(Ordering::Acquire);
+            if used < PLACES - SPARE {
+                let number = self.next.fetch_add(1, Ordering::Relaxed);
+                let Some(place) = self.place(number) else { return };
+                *lock(&place.entry) = Some(entry);
+                place.is_full.store(true, Ordering::Release);
+                return;
+            }
+            thread::sleep(PAUSE);
+        }
+        self.lost.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes the next entry, in the order in which their places were claimed.
+    pub(super) fn next(&self) -> Option<Entry> {
+        let number = self.taken.load(Ordering::Relaxed);
+        let place = self.place(number)?;
+        if !place.is_full.load(Ordering::Acquire) {
+            return None;
+        }
+        let entry = lock(&place.entry).take();
+        place.is_full.store(false, Ordering::Relaxed);
+        self.taken.store(number + 1, Ordering::Release);
+        entry
+    }
+
+    /// Returns the number of entries that were lost, and forgets it.
+    pub(super) fn take_lost(&self) -> u64 {
+        self.lost.swap(0, Ordering::Relaxed)
+    }
+
+    /// Notes that all that was taken is written.
+    pub(super) fn set_written(&self) {
+        self.written.store(self.taken.load(Ordering::Relaxed), Ordering::Release);
+    }
+
+    /// Returns true if all that was pushed is written.
+    pub(super) fn is_written(&self) -> bool {
+        self.written.load(Ordering::Acquire) == self.next.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clr_walker::profiling::{FunctionId, HResult};
+    use std::sync::Arc;
+
+    fn entry(number: u64) -> Entry {
+        let moment = Moment::Frame(FunctionId(number), HResult::OK);
+        Entry { thread: ThreadId(0), os_thread: number, moment }
+    }
+
+    #[test]
+    fn all_entries_of_all_threads_arrive_in_order() {
+        let ring = Arc::new(Ring::new());
+        let pushers: Vec<_> = (0..4)
+            .map(|thread| {
+                let ring = Arc::clone(&ring);
+                thread::spawn(move || {
+                    (0..10_000).for_each(|number| ring.push(entry(thread << 32 | number)));
+                })
+            })
+            .collect();
+        let mut next = [0_u64; 4];
+        while next.iter().sum::<u64>() < 40_000 {
+            let Some(entry) = ring.next() else { continue };
+            let thread = (entry.os_thread >> 32) as usize;
+            assert_eq!(entry.os_thread & 0xFFFF_FFFF, next[thread]);
+            next[thread] += 1;
+        }
+        pushers.into_iter().for_each(|pusher| pusher.join().unwrap());
+        assert_eq!(ring.take_lost(), 0);
+        assert!(!ring.is_written());
+        ring.set_written();
+        assert!(ring.is_written());
+    }
+
+    #[test]
+    fn entries_without_a_place_are_counted() {
+        let ring = Ring::new();
+        (0..PLACES - SPARE + 2).for_each(|number| ring.push(entry(number)));
+        assert_eq!(ring.take_lost(), 2);
+        assert_eq!(ring.next().unwrap().os_thread, 0);
+    }
+}

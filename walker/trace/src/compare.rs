@@ -1,0 +1,280 @@
+//! The first difference of two traces, without what is chance.
+//!
+//! `there` is the story that is right, of a real CLR; `here` is the simulated one. The rules:
+//!
+//! * Threads that the runtime knows are compared one by one. The thread of `Initialize` is the other's; the others are
+//!   pairs by their first callbacks about code of the text. Between threads there is no order. Calls of threads that the
+//!   runtime does not know are timing, and are left out.
+//! * Of a real program, callbacks are left out with all calls in them if they are about a function, class, module or
+//!   assembly that the text does not name, or about a thread that is in no pair; so are the ends of such callbacks.
+//! * Callbacks about objects of the heap, and suspensions for other reasons than a GC, come by chance.
+//! * Of values are compared: HRESULTs, names, truths (BOOL), texts (of paths the last part), NULL, and the numbers that
+//!   the profiler passes and the runtime gives as a reason. Other numbers, tokens and addresses are each runtime's own.
+
+use crate::difference::{Difference, Place};
+use crate::filter::{Filter, IsNamed, LeftOut, is_about_text, subject};
+use crate::ids::IdKind;
+use crate::trace::{Call, CallKind, Trace, TraceThread, Value, Values};
+use std::collections::BTreeMap;
+
+/// What a comparison has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// The first difference of each thread, the first one first.
+    pub differences: Vec<Difference>,
+    /// Number of callbacks that were compared.
+    pub callbacks: usize,
+    /// Number of calls that were compared.
+    pub calls: usize,
+    /// What was left out of `there`.
+    pub left_out: LeftOut,
+}
+
+/// Compares two traces.
+#[must_use]
+pub fn compare(there: &Trace, here: &Trace, is_named: IsNamed<'_>) -> Comparison {
+    let mut found = Comparison::default();
+    let mut ignored = LeftOut::default();
+    let theirs = Side::new(there, is_named, &mut found.left_out);
+    let ours = Side::new(here, is_named, &mut ignored);
+    let count = theirs.threads.len().min(ours.threads.len());
+    let pairs = Pairs { there: theirs.ids(count), here: ours.ids(count) };
+    for (one, other) in theirs.threads.iter().zip(&ours.threads) {
+        let mut comparer = Comparer { pairs: &pairs, is_named, found: &mut found, ignored };
+        let mut place = Place { thread: one.name.clone(), within: Vec::new(), line: None };
+        let difference = comparer.calls(&one.calls, &other.calls, &mut place).err();
+        found.differences.extend(difference.map(|found| *found));
+    }
+    let place = |thread: &TraceThread| Place {
+        thread: thread.name.clone(),
+        within: Vec::new(),
+        line: thread.calls.first().map(|call| call.line),
+    };
+    let only = |thread: &&TraceThread, there| Difference::Thread(place(thread), there);
+    found.differences.extend(theirs.threads.iter().skip(count).map(|thread| only(thread, true)));
+    found.differences.extend(ours.threads.iter().skip(count).map(|thread| only(thread, false)));
+    found.differences.sort_by_key(|one| one.place().line.unwrap_or(usize::MAX));
+    found
+}
+
+/// The threads of a trace that are compared.
+struct Side<'t> {
+    threads: Vec<&'t TraceThread>,
+}
+
+impl<'t> Side<'t> {
+    fn new(trace: &'t Trace, is_named: IsNamed<'_>, left_out: &mut LeftOut) -> Self {
+        let is_first = |thread: &&TraceThread| {
+            thread.calls.iter().any(|call| call.name.starts_with("Initialize"))
+        };
+        let mut threads: Vec<_> = trace.threads.iter().filter(is_first).take(1).collect();
+        for thread in trace.threads.iter().filter(|thread| !is_first(thread)) {
+            if thread.id.is_none() {
+                left_out.native += thread.calls.len();
+            } else if thread.calls.iter().any(|call| is_about_text(call, is_named)) {
+                threads.push(thread);
+            } else {
+                left_out.unnamed += thread.calls.len();
+            }
+        }
+        Self { threads }
+    }
+
+    /// Returns the numbers of the first `count` threads, by id.
+    fn ids(&self, count: usize) -> BTreeMap<&'t str, usize> {
+        let ids = self.threads.iter().take(count).enumerate();
+        ids.filter_map(|(at, thread)| Some((thread.id.as_deref()?, at))).collect()
+    }
+}
+
+/// The numbers of the threads that are pairs, by id.
+struct Pairs<'t> {
+    there: BTreeMap<&'t str, usize>,
+    here: BTreeMap<&'t str, usize>,
+}
+
+struct Comparer<'c> {
+    pairs: &'c Pairs<'c>,
+    is_named: IsNamed<'c>,
+    found: &'c mut Comparison,
+    /// What is left out here, which nobody asks for.
+    ignored: LeftOut,
+}
+
+impl Comparer<'_> {
+    /// Compares the calls of a thread, or those in a call.
+    fn calls(
+        &mut self,
+        there: &[Call],
+        here: &[Call],
+        place: &mut Place,
+    ) -> Result<(), Box<Difference>> {
+        let (pairs, is_named) = (self.pairs, self.is_named);
+        let mut filter = Filter::new(is_named, &pairs.there);
+        let there: Vec<_> =
+            there.iter().filter(|call| filter.keeps(call, &mut self.found.left_out)).collect();
+        let mut filter = Filter::new(is_named, &pairs.here);
+        let here: Vec<_> =
+            here.iter().filter(|call| filter.keeps(call, &mut self.ignored)).collect();
+        for at in 0..there.len().max(here.len()) {
+            let (one, other) = (there.get(at).copied(), here.get(at).copied());
+            place.line = one.map(|call| call.line);
+            match (one, other) {
+                (Some(one), Some(other)) if self.is_same(one, other) => {
+                    self.call(one, other, place)?;
+                }
+                _ => {
+                    let rest = |all: &[_]| all.get(at..).unwrap_or_default().to_vec();
+                    let (there, here) = (rest(&there), rest(&here));
+                    return Err(Box::new(self.parting(&there, &here, place.clone())));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Says how two lists of calls part at their first ones.
+    fn parting(&self, there: &[&Call], here: &[&Call], place: Place) -> Difference {
+        let comes_later = |call: &Call, all: &[&Call], swapped: bool| {
+            all.iter().any(|other| {
+                if swapped { self.is_same(other, call) } else { self.is_same(call, other) }
+            })
+        };
+        match (there.first(), here.first()) {
+            (Some(one), Some(other)) => {
+                let is_later = comes_later(one, here, false);
+                if is_later && comes_later(other, there, true) {
+                    Difference::Order(place, one.to_string(), other.to_string())
+                } else if is_later {
+                    Difference::Extra(place, other.to_string())
+                } else {
+                    Difference::Missing(place, one.to_string())
+                }
+            }
+            (None, Some(other)) => Difference::Extra(place, other.to_string()),
+            (one, None) => {
+                Difference::Missing(place, one.map(ToString::to_string).unwrap_or_default())
+            }
+        }
+    }
+
+    /// Returns true for the same call about the same.
+    fn is_same(&self, there: &Call, here: &Call) -> bool {
+        let subjects = subject(there).zip(subject(here));
+        (there.kind, &there.name) == (here.kind, &here.name)
+            && subjects.is_none_or(|(there, here)| self.is_equal(there, here, true))
+    }
+
+    fn call(
+        &mut self,
+        there: &Call,
+        here: &Call,
+        place: &mut Place,
+    ) -> Result<(), Box<Difference>> {
+        match there.kind {
+            CallKind::Callback => self.found.callbacks += 1,
+            CallKind::Method => self.found.calls += 1,
+        }
+        self.values(there, &there.inputs, &here.inputs, true, place)?;
+        place.within.push(there.to_string());
+        self.calls(&there.calls, &here.calls, place)?;
+        place.within.pop();
+        place.line = Some(there.line);
+        self.frames(there, here, place)?;
+        let [one, other] = [there, here].map(|call| call.result.clone());
+        if one != other {
+            let text = |result: Option<String>| result.unwrap_or_else(|| "never".to_owned());
+            let (there_text, here_text) = (text(one), text(other));
+            let (place, call) = (place.clone(), there.to_string());
+            return Err(Box::new(Difference::Result(place, call, there_text, here_text)));
+        }
+        self.values(there, &there.outputs, &here.outputs, false, place)
+    }
+
+    /// Compares the frames of a walk.
+    fn frames(&self, there: &Call, here: &Call, place: &Place) -> Result<(), Box<Difference>> {
+        let [theirs, ours] = [there, here].map(|call| self.named_frames(call));
+        for at in 0..theirs.len().max(ours.len()) {
+            let [one, other] = [&theirs, &ours].map(|frames| frames.get(at).copied());
+            if one != other {
+                let text = |frame: Option<&(String, String)>| frame.map(|frame| frame.0.clone());
+                let (place, call) = (place.clone(), there.to_string());
+                return Err(Box::new(Difference::Frame(place, call, text(one), text(other))));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the frames of functions that the text names, and the markers between them.
+    fn named_frames<'w>(&self, walk: &'w Call) -> Vec<&'w (String, String)> {
+        let is_marker = |(function, _): &(String, String)| function == "null";
+        let is_known = |(function, _): &&(String, String)| {
+            function == "null" || (self.is_named)(IdKind::Function, function)
+        };
+        let mut frames: Vec<_> = walk.frames.iter().filter(is_known).collect();
+        frames.dedup_by(|one, other| is_marker(one) && is_marker(other));
+        frames
+    }
+
+    fn values(
+        &self,
+        call: &Call,
+        there: &Values,
+        here: &Values,
+        are_inputs: bool,
+        place: &Place,
+    ) -> Result<(), Box<Difference>> {
+        for (name, one) in there {
+            let Some((_, other)) = here.iter().find(|(known, _)| known == name) else { continue };
+            let counts = are_inputs && is_meant(call.kind, name);
+            if !self.is_equal(one, other, counts) {
+                let (one, other) = (one.to_string(), other.to_string());
+                let (place, call) = (place.clone(), call.to_string());
+                return Err(Box::new(Difference::Value(place, call, name.clone(), one, other)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares two values; numbers only if they count.
+    fn is_equal(&self, there: &Value, here: &Value, counts: bool) -> bool {
+        match (there, here) {
+            (Value::Id(IdKind::Thread, _, one), Value::Id(IdKind::Thread, _, other)) => {
+                let pairs = self.pairs;
+                pairs.there.get(one.as_str()) == pairs.here.get(other.as_str())
+            }
+            (Value::Id(IdKind::AppDomain, ..), Value::Id(IdKind::AppDomain, ..)) => true,
+            (Value::Id(_, one, _), Value::Id(_, other, _)) => match (one, other) {
+                (Some(one), Some(other)) => one == other,
+                // What a runtime does not name cannot be compared.
+                _ => true,
+            },
+            (Value::Other(one), Value::Other(other)) => is_equal_text(one, other, counts),
+            _ => false,
+        }
+    }
+}
+
+/// Returns true for a number that the profiler passes, or the runtime gives as a reason.
+fn is_meant(kind: CallKind, name: &str) -> bool {
+    let is_size = ["capacity", "_len", "_size"].iter().any(|end| name.ends_with(end));
+    match kind {
+        CallKind::Callback => name.ends_with("reason"),
+        CallKind::Method => !is_size && name != "os_thread",
+    }
+}
+
+fn is_equal_text(there: &str, here: &str, counts: bool) -> bool {
+    let is_number = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
+    // A token, but no HRESULT without a name.
+    let is_token =
+        |text: &str| text.starts_with("0x0") || text.starts_with("0x1") || text.starts_with("0x7");
+    if is_number(there) && is_number(here) {
+        let are_tokens = is_token(there) && is_token(here);
+        let are_results = there.starts_with("0x8") && here.starts_with("0x8");
+        return there == here || !are_results && (are_tokens || !counts);
+    }
+    let last =
+        |text: &str| text.rsplit(['/', '\\']).next().map(|text| text.trim_matches('"').to_owned());
+    there == here || there.starts_with('"') && last(there) == last(here)
+}

@@ -1,0 +1,177 @@
+//! Calls as lines.
+
+use crate::ids::{IdKind, Ids, Names};
+use crate::line::{Arguments, Line};
+use clr_com::{Callee, Captured, CapturedCall, Guid};
+use clr_walker::profiling::{FunctionId, HResult, ThreadId};
+
+/// A moment of a call.
+#[derive(Clone, Debug)]
+pub enum Moment {
+    /// The call begins.
+    Begins(CapturedCall),
+    /// The call has ended, with the word of its result.
+    Ends(CapturedCall, u64),
+    /// `DoStackSnapshot` has reported a frame, and the profiler's callback has answered.
+    Frame(FunctionId, HResult),
+}
+
+/// The callbacks after which an id is gone, with its kind.
+const LAST: [(&str, IdKind); 4] = [
+    ("ThreadDestroyed", IdKind::Thread),
+    ("FunctionUnloadStarted", IdKind::Function),
+    ("ModuleUnloadFinished", IdKind::Module),
+    ("ClassUnloadFinished", IdKind::Class),
+];
+
+macro_rules! interfaces {
+    ($($interface:ident)*) => {
+        /// Interfaces whose ids have a name.
+        const INTERFACES: &[(Guid, &str)] =
+            &[$((<clr_com::$interface as clr_com::Interface>::IID, stringify!($interface))),*];
+    };
+}
+
+interfaces! {
+    IUnknown IClassFactory
+    ICorProfilerCallback ICorProfilerCallback2 ICorProfilerCallback3 ICorProfilerCallback4
+    ICorProfilerCallback5 ICorProfilerCallback6 ICorProfilerCallback7 ICorProfilerCallback8
+    ICorProfilerCallback9 ICorProfilerCallback10 ICorProfilerCallback11
+    ICorProfilerInfo ICorProfilerInfo2 ICorProfilerInfo3 ICorProfilerInfo4 ICorProfilerInfo5
+    ICorProfilerInfo6 ICorProfilerInfo7 ICorProfilerInfo8 ICorProfilerInfo9 ICorProfilerInfo10
+    ICorProfilerInfo11 ICorProfilerInfo12 ICorProfilerInfo13 ICorProfilerInfo14 ICorProfilerInfo15
+    IMetaDataImport IMetaDataImport2 IMetaDataAssemblyImport IMetaDataEmit IMetaDataEmit2
+    IMetaDataAssemblyEmit IMetaDataTables IMetaDataTables2 IMetaDataInfo
+}
+
+/// A writer of calls as lines.
+#[derive(Debug)]
+pub struct Writer<N> {
+    names: N,
+    ids: Ids,
+    /// The ids that are gone when their last callback is over.
+    last: Vec<(&'static str, IdKind, u64)>,
+}
+
+impl<N: Names> Writer<N> {
+    /// Makes a writer for a runtime with these names.
+    pub fn new(names: N) -> Self {
+        Self { names, ids: Ids::default(), last: Vec::new() }
+    }
+
+    /// Returns the lines of a moment on a thread: its ThreadID if the runtime knows it, and its number in the system.
+    pub fn lines(&mut self, thread: ThreadId, os_thread: u64, moment: &Moment) -> Vec<Line> {
+        let mut lines = Vec::new();
+        let known = thread;
+        let thread = self.id(IdKind::OsThread, os_thread, &mut lines);
+        if known.0 != 0 {
+            let name = self.id(IdKind::Thread, known.0, &mut lines);
+            if let Some(id) = self.ids.set_name(IdKind::OsThread, os_thread, &name) {
+                lines.push(Line::Name { id, name });
+            }
+        }
+        let line = match moment {
+            Moment::Begins(call) => {
+                let (name, arguments) = (call.method.name.into(), self.arguments(call, &mut lines));
+                match call.callee {
+                    Callee::Profiler => Line::Enters { thread, callback: name, arguments },
+                    Callee::Runtime => Line::Calls { thread, method: name, arguments },
+                }
+            }
+            Moment::Ends(call, result) => {
+                let (name, arguments) = (call.method.name.into(), self.arguments(call, &mut lines));
+                let result = HResult(*result as u32).to_string();
+                match call.callee {
+                    Callee::Profiler => Line::Leaves { thread, callback: name, result, arguments },
+                    Callee::Runtime => Line::Returns { thread, method: name, result, arguments },
+                }
+            }
+            Moment::Frame(function, answer) => {
+                let function = self.id(IdKind::Function, function.0, &mut lines);
+                Line::Frame { thread, function, answer: answer.to_string() }
+            }
+        };
+        lines.push(line);
+        self.forget(moment);
+        lines
+    }
+
+    /// Forgets an id after its last callback.
+    fn forget(&mut self, moment: &Moment) {
+        match moment {
+            Moment::Begins(call) => {
+                let name = call.method.name;
+                let last = LAST.iter().find(|(known, _)| *known == name);
+                if let Some(((_, kind), (_, Captured::Number(id)))) =
+                    last.zip(call.arguments().next())
+                {
+                    self.last.push((name, *kind, id));
+                }
+            }
+            Moment::Ends(call, _) => {
+                let ended = self.last.iter().position(|(name, ..)| *name == call.method.name);
+                if let Some(at) = ended {
+                    let (_, kind, id) = self.last.remove(at);
+                    self.ids.forget(kind, id);
+                }
+            }
+            Moment::Frame(..) => {}
+        }
+    }
+
+    /// Returns the text of an id. A new name is a line before.
+    fn id(&mut self, kind: IdKind, id: u64, lines: &mut Vec<Line>) -> String {
+        if id == 0 {
+            return "null".to_owned();
+        }
+        let (text, name) = self.ids.text(kind, id, &mut self.names);
+        if let Some(name) = name {
+            lines.push(Line::Name { id: text.clone(), name });
+        }
+        text
+    }
+
+    fn arguments(&mut self, call: &CapturedCall, lines: &mut Vec<Line>) -> Arguments {
+        let mut all = Vec::new();
+        for (argument, value) in call.arguments() {
+            let text = match value {
+                Captured::Nothing => continue,
+                Captured::Null => "null".to_owned(),
+                Captured::Pointer => "pointer".to_owned(),
+                Captured::Guid(guid) => interface(&guid),
+                Captured::Text(start, end) => quoted(&call.text(start, end)),
+                Captured::Number(number) | Captured::Points(number) => {
+                    match IdKind::of_type(argument.declared) {
+                        Some(kind) => self.id(kind, number, lines),
+                        None => number_text(argument.declared, number),
+                    }
+                }
+            };
+            all.push((argument.name.to_owned(), text));
+        }
+        Arguments(all)
+    }
+}
+
+/// Returns a text in quotes.
+fn quoted(text: &str) -> String {
+    format!("{text:?}")
+}
+
+/// Returns the name of an interface, or its id.
+fn interface(iid: &Guid) -> String {
+    let named = INTERFACES.iter().find(|(known, _)| known == iid);
+    named.map_or_else(|| iid.to_string(), |(_, name)| (*name).to_owned())
+}
+
+/// Returns a number as its declared type demands.
+fn number_text(declared: &str, number: u64) -> String {
+    match declared.rsplit(' ').next().unwrap_or_default() {
+        "Token" => format!("{:#010x}", number as u32),
+        "Bool" => if number as u32 == 0 { "false" } else { "true" }.to_owned(),
+        "HResult" => HResult(number as u32).to_string(),
+        "ObjectId" | "GcHandleId" | "ObjectHandleId" | "FrameHandle" | "EltInfo" | "ContextId"
+        | "Handle" | "EnumHandle" => if number == 0 { "null" } else { "pointer" }.to_owned(),
+        _ => number.to_string(),
+    }
+}

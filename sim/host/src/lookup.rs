@@ -58,6 +58,15 @@ impl Lookup {
         process.runtime().metadata.class(id).map(|(_, class)| class_name(class))
     }
 
+    /// Returns the file name of the module of a class, or of a function.
+    #[must_use]
+    pub fn module_of(self, is_class: bool, id: u64) -> Option<String> {
+        let (_, process) = self.process()?;
+        let runtime = process.runtime();
+        let class = if is_class { id } else { runtime.code.method(FunctionId(id))?.1.class };
+        runtime.metadata.class(class).map(|(module, _)| module.name().to_owned())
+    }
+
     /// Returns the file name of a module.
     #[must_use]
     pub fn module(self, id: u64) -> Option<String> {
@@ -81,14 +90,21 @@ impl Lookup {
         (!name.is_empty()).then_some(name)
     }
 
-    /// Returns the names of all functions, classes, modules and assemblies of the process, by these four.
+    /// Returns the names of functions and classes outside of the core library, and of all modules and assemblies of the
+    /// process, by these four.
     #[must_use]
     pub fn all(self) -> [Vec<String>; 4] {
         let Some((_, process)) = self.process() else { return Default::default() };
         let runtime = process.runtime();
         let modules = runtime.metadata.modules();
-        let functions = runtime.code.methods().filter_map(|(_, method)| self.function(method.id));
-        let classes = modules.iter().flat_map(Module::types).map(class_name);
+        let is_own = |module: &&Module| !runtime.metadata.is_precompiled(module.id);
+        let own: Vec<_> = modules.iter().filter(is_own).collect();
+        let functions = runtime
+            .code
+            .methods()
+            .filter(|(_, method)| own.iter().any(|module| module.id == method.module));
+        let functions = functions.filter_map(|(_, method)| self.function(method.id));
+        let classes = own.iter().flat_map(|module| module.types()).map(class_name);
         [
             functions.collect(),
             classes.collect(),

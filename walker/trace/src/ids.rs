@@ -69,6 +69,9 @@ pub trait Names {
     /// Returns the name of an id, if it can be known already: `Type.Method` of a function, the name of a class with its
     /// namespace, the file name of a module, the name of an assembly, an AppDomain or a thread.
     fn name(&mut self, kind: IdKind, id: u64) -> Option<String>;
+
+    /// Returns the file name of the module of a function or class, which has a name.
+    fn module_of(&mut self, kind: IdKind, id: u64) -> Option<String>;
 }
 
 /// The ids of a trace: each has a number by its first appearance.

@@ -10,6 +10,7 @@
 //! | `writer` | calls as lines |
 //! | `trace` | a trace that was read: calls by thread, with names |
 //! | `text` | a trace as text |
+//! | `program` | the program of a trace, as a text of the simulator |
 //! | `filter` | the calls that are compared |
 //! | `compare`, `difference` | the first difference of two traces |
 //!
@@ -22,6 +23,7 @@ mod difference;
 mod filter;
 mod ids;
 mod line;
+mod program;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -33,6 +35,7 @@ pub use difference::{Difference, Place};
 pub use filter::{IsNamed, LeftOut};
 pub use ids::{IdKind, Names};
 pub use line::{Arguments, Line};
+pub use program::Program;
 pub use text::as_text;
 pub use trace::{Call, CallKind, Trace, TraceError, TraceProblem, TraceThread};
 pub use writer::{Moment, Writer};

@@ -22,6 +22,9 @@ pub enum Line {
         id: String,
         /// Its name.
         name: String,
+        /// The file name of its module, for functions and classes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        module: Option<String>,
     },
     /// The runtime calls the profiler.
     Enters {

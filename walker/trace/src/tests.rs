@@ -15,7 +15,7 @@ impl Story {
     fn new(names: &[(&str, &str)]) -> Self {
         let mut lines = vec![Line::Trace { version: 1, runtime: "CLR 8.0.34".to_owned() }];
         let names = names.iter().map(|(id, name)| ((*id).to_owned(), (*name).to_owned()));
-        lines.extend(names.map(|(id, name)| Line::Name { id, name }));
+        lines.extend(names.map(|(id, name)| Line::Name { id, name, module: None }));
         Self(lines)
     }
 

@@ -3,7 +3,7 @@
 use crate::ids::IdKind;
 use crate::line::{Arguments, Line};
 use core::fmt;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use thiserror::Error;
 
 /// The reason why a text is no trace.
@@ -110,6 +110,8 @@ pub struct Trace {
     pub threads: Vec<TraceThread>,
     /// Number of calls that were not written.
     pub lost: u64,
+    /// The module of each function and class, by name.
+    pub(crate) modules: BTreeMap<String, String>,
 }
 
 impl Trace {
@@ -133,7 +135,11 @@ impl Trace {
         for (at, line) in lines.iter().enumerate() {
             reader.line(at + 1, line).map_err(|problem| TraceError { line: at + 1, problem })?;
         }
-        Ok(reader.trace(runtime))
+        let modules = lines.iter().filter_map(|line| match line {
+            Line::Name { name, module: Some(module), .. } => Some((name.clone(), module.clone())),
+            _ => None,
+        });
+        Ok(Self { modules: modules.collect(), ..reader.trace(runtime) })
     }
 }
 
@@ -151,7 +157,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Line>, TraceError> {
 /// Returns the names of ids, by their texts.
 pub(crate) fn names(lines: &[Line]) -> HashMap<String, String> {
     let named = lines.iter().filter_map(|line| match line {
-        Line::Name { id, name } => Some((id.clone(), name.clone())),
+        Line::Name { id, name, .. } => Some((id.clone(), name.clone())),
         _ => None,
     });
     named.collect()
@@ -265,6 +271,7 @@ impl Reader {
                 self.close(thread, call);
             }
         }
-        Trace { runtime: runtime.to_owned(), threads: self.threads, lost: self.lost }
+        let modules = BTreeMap::new();
+        Trace { runtime: runtime.to_owned(), threads: self.threads, lost: self.lost, modules }
     }
 }

@@ -67,7 +67,7 @@ impl<N: Names> Writer<N> {
         if known.0 != 0 {
             let name = self.id(IdKind::Thread, known.0, &mut lines);
             if let Some(id) = self.ids.set_name(IdKind::OsThread, os_thread, &name) {
-                lines.push(Line::Name { id, name });
+                lines.push(Line::Name { id, name, module: None });
             }
         }
         let line = match moment {
@@ -126,7 +126,11 @@ impl<N: Names> Writer<N> {
         }
         let (text, name) = self.ids.text(kind, id, &mut self.names);
         if let Some(name) = name {
-            lines.push(Line::Name { id: text.clone(), name });
+            let module = match kind {
+                IdKind::Function | IdKind::Class => self.names.module_of(kind, id),
+                _ => None,
+            };
+            lines.push(Line::Name { id: text.clone(), name, module });
         }
         text
     }

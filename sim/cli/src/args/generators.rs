@@ -49,8 +49,9 @@ Examples:
   clrsim import clr/win31-async-alloc.walks.jsonl.gz
   clrsim import clr/win31-async-alloc.walks.jsonl.gz --walk 12
   clrsim import my.walks.jsonl.gz --walk 7 -o my.kdl
+  clrsim import my.trace.jsonl -o my.kdl
 
-Without --walk the walks are listed: number, situation, variant and result. A walk is named by its
+Of a recording, without --walk the walks are listed: number, situation, variant and result. A walk is named by its
 number, or as clrsim run prints it: --walk 'my.walks.jsonl.gz walk 7'.
 
 The scenario has the stack placed by hand: the managed frames that the runtime reached, one frame
@@ -62,6 +63,12 @@ App.Foo@2.
 The scenario expects the recorded result on the recorded runtime. It is run before it is printed,
 and refused if its result is another one: so are some seeds that are wrong on purpose, for example
 with rsp in the middle of a word.
+
+Of a trace of calls (clr-recorder with mode=trace, clrsim host --trace FILE.jsonl) it is the program
+that makes the same callbacks: its methods that were compiled, walked or passed by an exception, its
+threads, exceptions with their handlers, and the GCs that it has asked for. Which method calls which
+is known from walks and exceptions alone; all others are called by the first one of their thread.
+The head says what is not in it. clrsim host --compare checks the scenario. (With the feature host.)
 
 Exit codes:
   0  the scenario was printed or written, or the walks were listed
@@ -123,9 +130,9 @@ pub(crate) struct GenerateArgs {
 /// Write a recorded walk as a scenario: the stack placed by hand, the call, and the recorded
 /// result.
 #[derive(Debug, Args)]
-#[command(after_help = IMPORT_EXAMPLES, mut_arg("output", |output| output.requires("walk")))]
+#[command(after_help = IMPORT_EXAMPLES)]
 pub(crate) struct ImportArgs {
-    /// A recording of walks (*.walks.jsonl.gz or *.walks.jsonl), or the name of an embedded one
+    /// A recording of walks (*.walks.jsonl.gz or *.walks.jsonl), or the name of an embedded one; or a trace of calls
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 

@@ -23,11 +23,19 @@ struct Format {
     import: fn(&ImportArgs, &Source, &str, &mut Console<'_>) -> Result<u8, CliError>,
 }
 
-const FORMATS: [Format; 1] = [Format {
-    sign: "a recording of walks: lines of JSON, the first with its \"generation\"",
-    is_first_line: |line| line.starts_with('{') && line.contains("\"generation\""),
-    import: import_walk,
-}];
+const FORMATS: &[Format] = &[
+    Format {
+        sign: "a recording of walks: lines of JSON, the first with its \"generation\"",
+        is_first_line: |line| line.starts_with('{') && line.contains("\"generation\""),
+        import: import_walk,
+    },
+    #[cfg(all(feature = "host", target_pointer_width = "64"))]
+    Format {
+        sign: "a trace of clr-recorder or clrsim host: lines of JSON, the first with its \"trace\"",
+        is_first_line: |line| line.starts_with("{\"trace\""),
+        import: import_trace,
+    },
+];
 
 /// Prints or writes the scenario that `args` name, or lists what there is, and returns the exit code.
 pub(crate) fn import(args: &ImportArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
@@ -51,33 +59,71 @@ fn import_walk(
 ) -> Result<u8, CliError> {
     let recording = parse_recording(source, text)?;
     let Some(n) = args.walk.number else {
+        if args.output.path.is_some() {
+            return Err(source.error("has many walks: --output needs --walk, which says one"));
+        }
         list(source, &recording, console)?;
         return Ok(PASSED);
     };
     let walk = pick(source, &recording.walks, Some(n))?;
-    if let Some(path) = &args.output.path {
-        text_name(path)?;
-        Replacing::check_is_not(path, source)?;
-        args.output.replacing.check(path)?;
-    }
+    check_output(args, source)?;
     let code = RecordedCode::new(&recording);
     let mut replay =
         RecordingReplay::new(&recording, &code).map_err(|error| source.error(error))?;
     let scenario = Scenario::from_recorded(&recording, &mut replay, walk)
         .map_err(|refusal| CliError::new(&format!("{} walk {n}", source.name), refusal))?;
     let text = head(source, walk) + &scenario.to_string();
-    let Some(path) = &args.output.path else {
-        write!(console.out, "{text}")?;
-        return Ok(PASSED);
-    };
-    args.output.replacing.write(path, &text)?;
-    let name = slashed(path);
-    writeln!(console.out, "{GOOD}written{GOOD:#}: {name}")?;
+    let Some(name) = put(args, &text, console)? else { return Ok(PASSED) };
     writeln!(console.out, "  clrsim run {name}       compares it with what was recorded")?;
     writeln!(
         console.out,
         "  clrsim matrix {name}    shows what it gives on all runtimes, and why"
     )?;
+    Ok(PASSED)
+}
+
+/// Checks that the scenario can be written where it is wanted.
+fn check_output(args: &ImportArgs, source: &Source) -> Result<(), CliError> {
+    let Some(path) = &args.output.path else { return Ok(()) };
+    text_name(path)?;
+    Replacing::check_is_not(path, source)?;
+    args.output.replacing.check(path)
+}
+
+/// Prints a scenario, or writes it and returns the name of its file.
+fn put(
+    args: &ImportArgs,
+    text: &str,
+    console: &mut Console<'_>,
+) -> Result<Option<String>, CliError> {
+    let Some(path) = &args.output.path else {
+        write!(console.out, "{text}")?;
+        return Ok(None);
+    };
+    args.output.replacing.write(path, text)?;
+    let name = slashed(path);
+    writeln!(console.out, "{GOOD}written{GOOD:#}: {name}")?;
+    Ok(Some(name))
+}
+
+/// Prints or writes the program of a trace, and returns the exit code.
+#[cfg(all(feature = "host", target_pointer_width = "64"))]
+fn import_trace(
+    args: &ImportArgs,
+    source: &Source,
+    text: &str,
+    console: &mut Console<'_>,
+) -> Result<u8, CliError> {
+    let trace = clr_trace::Trace::read(text).map_err(|error| source.error(error))?;
+    check_output(args, source)?;
+    let program = clr_trace::Program::of(&trace).ok_or_else(|| {
+        let how = "trace a profiler that asks for JIT compilations or exceptions";
+        source.error(format_args!("names no method of the program: {how}"))
+    })?;
+    let file = source.name.rsplit('/').next().unwrap_or(&source.name);
+    let Some(name) = put(args, &program.text(file), console)? else { return Ok(PASSED) };
+    let host = format!("clrsim host PROFILER {name} --compare {}", source.name);
+    writeln!(console.out, "  {host}    compares the two")?;
     Ok(PASSED)
 }
 

@@ -82,4 +82,8 @@ impl Names for Simulated {
             IdKind::AppDomain | IdKind::OsThread => None,
         }
     }
+
+    fn module_of(&mut self, kind: IdKind, id: u64) -> Option<String> {
+        self.0.module_of(kind == IdKind::Class, id)
+    }
 }

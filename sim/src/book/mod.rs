@@ -25,6 +25,7 @@
 //! 23. [Errors](errors): the codes of the tool's errors
 //! 24. [What is stable](stability): versions, and what they promise
 //! 25. [What .NET 11 changes for a profiler](net_11)
+//! 26. [Traces: your profiler in both worlds](traces)
 //!
 //! The tests run every text of the book on every generation and check the results that it states.
 
@@ -65,4 +66,5 @@ chapters! {
     errors "errors.md",
     stability "stability.md",
     net_11 "net11.md",
+    traces "traces.md",
 }

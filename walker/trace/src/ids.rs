@@ -81,6 +81,17 @@ pub(crate) struct Ids {
     counts: HashMap<IdKind, u32>,
 }
 
+/// The state of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// The id has the name already.
+    Known,
+    /// It has it now.
+    New,
+    /// It has another one.
+    Other,
+}
+
 #[derive(Debug)]
 struct Known {
     number: u32,
@@ -108,12 +119,17 @@ impl Ids {
         (text, known.name.clone().filter(|_| !is_named))
     }
 
-    /// Names an id. Returns its text if the name is new.
-    pub(crate) fn set_name(&mut self, kind: IdKind, id: u64, name: &str) -> Option<String> {
-        let known =
-            self.known.get_mut(&(kind, id)).filter(|known| known.name.as_deref() != Some(name))?;
-        known.name = Some(name.to_owned());
-        Some(format!("{}#{}", kind.word(), known.number))
+    /// Names an id that has a text.
+    pub(crate) fn set_name(&mut self, kind: IdKind, id: u64, name: &str) -> Naming {
+        let Some(known) = self.known.get_mut(&(kind, id)) else { return Naming::Known };
+        match &known.name {
+            Some(before) if before == name => Naming::Known,
+            Some(_) => Naming::Other,
+            None => {
+                known.name = Some(name.to_owned());
+                Naming::New
+            }
+        }
     }
 
     /// Forgets an id whose object is gone: a later one is another.

@@ -123,9 +123,22 @@ impl Program {
 
     /// Learns who calls whom, from a walk or an exception.
     fn learn(&mut self, call: &Call, trace: &Trace) {
-        let walked: Vec<_> = call.frames.iter().map(|(function, _)| function.clone()).collect();
-        self.learn_stack(&walked, trace);
-        call.calls.iter().for_each(|inner| self.learn(inner, trace));
+        self.learn_walk(None, call, trace);
+        // The method that is compiled is called by the one on top of the stack.
+        let compiled = function_of(call).filter(|_| call.name == "JITCompilationStarted");
+        for inner in &call.calls {
+            self.learn_walk(compiled, inner, trace);
+            self.learn(inner, trace);
+        }
+    }
+
+    /// Learns from the frames of a walk, below a method that is called.
+    fn learn_walk(&mut self, called: Option<&String>, walk: &Call, trace: &Trace) {
+        let frames = walk.frames.iter().map(|(function, _)| function);
+        let stack: Vec<_> = called.into_iter().chain(frames).cloned().collect();
+        if !walk.frames.is_empty() {
+            self.learn_stack(&stack, trace);
+        }
     }
 
     /// Learns from the methods of a stack, leaf first.

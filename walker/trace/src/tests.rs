@@ -7,6 +7,9 @@ use crate::line::{Arguments, Line};
 #[derive(Clone)]
 struct Story(Vec<Line>);
 
+/// A call of the runtime: the method, its arguments and its result.
+type CallIn<'c> = (&'c str, &'c [(&'c str, &'c str)], &'c str);
+
 fn arguments(list: &[(&str, &str)]) -> Arguments {
     Arguments(list.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect())
 }
@@ -25,7 +28,7 @@ impl Story {
         thread: &str,
         callback: &str,
         about: &[(&str, &str)],
-        calls: &[(&str, &[(&str, &str)], &str)],
+        calls: &[CallIn<'_>],
     ) -> Self {
         let (thread, callback) = (thread.to_owned(), callback.to_owned());
         self.0.push(Line::Enters {
@@ -63,11 +66,10 @@ const NAMES: [(&str, &str); 4] = [
     ("function#2", "App.Work"),
     ("function#3", "System.GC.Collect"),
 ];
-const MASK: (&str, &[(&str, &str)], &str) = ("SetEventMask", &[("events", "64")], "S_OK");
-const INFO: (&str, &[(&str, &str)], &str) =
-    ("GetFunctionInfo", &[("function", "function#1")], "S_OK");
+const MASK: CallIn<'_> = ("SetEventMask", &[("events", "64")], "S_OK");
+const INFO: CallIn<'_> = ("GetFunctionInfo", &[("function", "function#1")], "S_OK");
 
-fn jit(story: Story, function: &str, calls: &[(&str, &[(&str, &str)], &str)]) -> Story {
+fn jit(story: Story, function: &str, calls: &[CallIn<'_>]) -> Story {
     story.callback("os-thread#1", "JITCompilationStarted", &[("function", function)], calls)
 }
 
@@ -137,7 +139,7 @@ fn a_missing_call_and_one_too_many_are_reported_first() {
 fn a_number_that_the_profiler_passes_counts_and_one_of_the_runtime_does_not() {
     let mask = |events| ("SetEventMask", [("events", events)], "S_OK");
     let story = |(method, given, result): (_, [(&'static str, &'static str); 1], _)| {
-        let calls: [(&str, &[_], &str); 1] = [(method, &given, result)];
+        let calls: [CallIn<'_>; 1] = [(method, &given, result)];
         Story::new(&NAMES).callback("os-thread#1", "Initialize", &[], &calls)
     };
     assert_eq!(
@@ -237,4 +239,47 @@ thread#1       GetFunctionInfo function=App.Main -> S_OK
 thread#1     JITCompilationStarted -> S_OK
 ";
     assert_eq!(text, expected);
+}
+
+/// Recorded in .NET 8.0.34 with a profiler that asks for compilations, loads, threads, exceptions and GCs; callbacks about the
+/// class library, and calls in callbacks, were taken out.
+const RECORDED: &str = include_str!("program/thrown_on_two_threads.8.0.34.jsonl");
+
+#[test]
+fn a_recorded_trace_gives_its_program() {
+    let program = Program::of(&Trace::read(RECORDED).unwrap()).unwrap();
+    let text = program.text("app.jsonl");
+    let all: Vec<_> = text.lines().map(str::trim).collect();
+    let body = |name: &str| {
+        let function = all.iter().position(|line| line.starts_with(&format!("function {name:?}")));
+        let body = all[function.unwrap()..].iter().skip_while(|line| **line != "body {").skip(1);
+        // The end of the body, and of the function.
+        body.scan(0, |depth, line| {
+            *depth += i32::from(line.ends_with('{')) - i32::from(*line == "}");
+            (*depth >= 0).then(|| (*line).to_owned())
+        })
+        .collect::<Vec<_>>()
+        .join("; ")
+    };
+    assert_eq!(
+        body("App.Main"),
+        "first-call \"App.Run\"; start-thread \"System.EntryPoint.CallThread\"; join-thread \
+         \"System.EntryPoint.CallThread\"; collect"
+    );
+    assert_eq!(body("App.Work"), "first-call \"App.Run\"");
+    assert_eq!(body("App.Run"), "guarded {; first-call \"App.Throw\"; }; on-catch {; work 1; }");
+    assert_eq!(body("App.Throw"), "raise");
+    assert!(text.ends_with(
+        "thread \"main\" start=\"System.EntryPoint.CallMain\"\n\
+         thread \"thread 1\" start=\"System.EntryPoint.CallThread\" by-program=#true\n"
+    ));
+}
+
+/// The story of a program is compared with itself, as it was recorded.
+#[test]
+fn a_recorded_trace_has_no_difference_to_itself() {
+    let trace = Trace::read(RECORDED).unwrap();
+    let found = compare(&trace, &trace, &|_, name: &str| name.starts_with("App"));
+    assert_eq!(found.differences, []);
+    assert_eq!((found.callbacks, found.calls), (56, 2));
 }

@@ -1,9 +1,10 @@
 //! Calls as lines.
 
-use crate::ids::{IdKind, Ids, Names};
+use crate::ids::{IdKind, Ids, Names, Naming};
 use crate::line::{Arguments, Line};
 use clr_com::{Callee, Captured, CapturedCall, Guid};
 use clr_walker::profiling::{FunctionId, HResult, ThreadId};
+use std::collections::HashSet;
 
 /// A moment of a call.
 #[derive(Clone, Debug)]
@@ -16,13 +17,12 @@ pub enum Moment {
     Frame(FunctionId, HResult),
 }
 
-/// The callbacks after which an id is gone, with its kind.
-const LAST: [(&str, IdKind); 4] = [
-    ("ThreadDestroyed", IdKind::Thread),
-    ("FunctionUnloadStarted", IdKind::Function),
-    ("ModuleUnloadFinished", IdKind::Module),
-    ("ClassUnloadFinished", IdKind::Class),
-];
+/// The last callbacks about an id.
+const LAST: [&str; 4] =
+    ["ThreadDestroyed", "FunctionUnloadStarted", "ModuleUnloadFinished", "ClassUnloadFinished"];
+/// The first ones: about another object, if the last one was before.
+const FIRST: [&str; 4] =
+    ["ThreadCreated", "JITCompilationStarted", "ModuleLoadStarted", "ClassLoadStarted"];
 
 macro_rules! interfaces {
     ($($interface:ident)*) => {
@@ -49,27 +49,21 @@ interfaces! {
 pub struct Writer<N> {
     names: N,
     ids: Ids,
-    /// The ids that are gone when their last callback is over.
-    last: Vec<(&'static str, IdKind, u64)>,
+    /// The ids whose last callback was made.
+    gone: HashSet<(IdKind, u64)>,
 }
 
 impl<N: Names> Writer<N> {
     /// Makes a writer for a runtime with these names.
     pub fn new(names: N) -> Self {
-        Self { names, ids: Ids::default(), last: Vec::new() }
+        Self { names, ids: Ids::default(), gone: HashSet::new() }
     }
 
     /// Returns the lines of a moment on a thread: its ThreadID if the runtime knows it, and its number in the system.
     pub fn lines(&mut self, thread: ThreadId, os_thread: u64, moment: &Moment) -> Vec<Line> {
         let mut lines = Vec::new();
-        let known = thread;
-        let thread = self.id(IdKind::OsThread, os_thread, &mut lines);
-        if known.0 != 0 {
-            let name = self.id(IdKind::Thread, known.0, &mut lines);
-            if let Some(id) = self.ids.set_name(IdKind::OsThread, os_thread, &name) {
-                lines.push(Line::Name { id, name, module: None });
-            }
-        }
+        self.look(moment);
+        let thread = self.thread(thread, os_thread, &mut lines);
         let line = match moment {
             Moment::Begins(call) => {
                 let (name, arguments) = (call.method.name.into(), self.arguments(call, &mut lines));
@@ -92,30 +86,39 @@ impl<N: Names> Writer<N> {
             }
         };
         lines.push(line);
-        self.forget(moment);
         lines
     }
 
-    /// Forgets an id after its last callback.
-    fn forget(&mut self, moment: &Moment) {
-        match moment {
-            Moment::Begins(call) => {
-                let name = call.method.name;
-                let last = LAST.iter().find(|(known, _)| *known == name);
-                if let Some(((_, kind), (_, Captured::Number(id)))) =
-                    last.zip(call.arguments().next())
-                {
-                    self.last.push((name, *kind, id));
-                }
+    /// Forgets an id that another object has now.
+    fn look(&mut self, moment: &Moment) {
+        let Moment::Begins(call) = moment else { return };
+        let Some((argument, Captured::Number(id))) = call.arguments().next() else { return };
+        let Some(kind) = IdKind::of_type(argument.declared) else { return };
+        if LAST.contains(&call.method.name) {
+            self.gone.insert((kind, id));
+        } else if FIRST.contains(&call.method.name) && self.gone.remove(&(kind, id)) {
+            self.ids.forget(kind, id);
+        }
+    }
+
+    /// Returns the text of a thread. One of the system has that of its ThreadID as its name; with another ThreadID it is
+    /// another thread.
+    fn thread(&mut self, thread: ThreadId, os_thread: u64, lines: &mut Vec<Line>) -> String {
+        let id = self.id(IdKind::OsThread, os_thread, lines);
+        if thread.0 == 0 {
+            return id;
+        }
+        let name = self.id(IdKind::Thread, thread.0, lines);
+        match self.ids.set_name(IdKind::OsThread, os_thread, &name) {
+            Naming::Known => id,
+            Naming::New => {
+                lines.push(Line::Name { id: id.clone(), name, module: None });
+                id
             }
-            Moment::Ends(call, _) => {
-                let ended = self.last.iter().position(|(name, ..)| *name == call.method.name);
-                if let Some(at) = ended {
-                    let (_, kind, id) = self.last.remove(at);
-                    self.ids.forget(kind, id);
-                }
+            Naming::Other => {
+                self.ids.forget(IdKind::OsThread, os_thread);
+                self.thread(thread, os_thread, lines)
             }
-            Moment::Frame(..) => {}
         }
     }
 

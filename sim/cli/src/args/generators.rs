@@ -51,8 +51,8 @@ Examples:
   clrsim import my.walks.jsonl.gz --walk 7 -o my.kdl
   clrsim import my.trace.jsonl -o my.kdl
 
-Of a recording, without --walk the walks are listed: number, situation, variant and result. A walk is named by its
-number, or as clrsim run prints it: --walk 'my.walks.jsonl.gz walk 7'.
+Of a recording, without --walk the walks are listed: number, situation, variant and result. A walk
+is named by its number, or as clrsim run prints it: --walk 'my.walks.jsonl.gz walk 7'.
 
 The scenario has the stack placed by hand: the managed frames that the runtime reached, one frame
 for the native code between two of them, the explicit Frames, and the state of the thread. It keeps

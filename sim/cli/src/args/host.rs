@@ -63,8 +63,8 @@ thread, with names instead of ids: as lines of JSON into a file *.jsonl, else as
 Release, and the hooks for enter, leave and tailcall, are not in it. clr-recorder writes the same
 trace of any profiler in a real CLR (CLR_RECORDER=\"mode=trace profiler=PATH out=FILE\").
 
-With --compare the story is compared with that of a trace, and the first difference of each thread is
-printed, the first one first. Left out is what is chance, by rules that the book has (chapter
+With --compare the story is compared with that of a trace, and the first difference of each thread
+is printed, the first one first. Left out is what is chance, by rules that the book has (chapter
 Traces), and what the program of the trace did with code that the text does not name; how much that
 is, is said below. A comparison of nothing fails.
 
@@ -85,10 +85,10 @@ The verdict is one of
   limit          its process used more memory, threads or output than it may
 
 Exit codes:
-  0  every verdict is clean, and with --compare there is no difference; with --schedules or --replay, every interleaving ends well, and what
-     was not looked at is allowed
-  1  some verdict is another one, or --compare found a difference; with --schedules or --replay, some interleaving fails, or
-     something was not looked at
+  0  every verdict is clean, and with --compare there is no difference; with --schedules or
+     --replay, every interleaving ends well, and what was not looked at is allowed
+  1  some verdict is another one, or --compare found a difference; with --schedules or --replay,
+     some interleaving fails, or something was not looked at
   2  the arguments are wrong, a file is missing, or the scenario is no program
 130  Ctrl-C ended a search: what was found so far was printed";
 

@@ -197,3 +197,16 @@ fn walks_without_a_text_and_wrong_arguments_are_errors() {
     }
     insta::assert_snapshot!("errors", answers);
 }
+
+/// The program of a trace that was recorded in .NET 8.0.34 is a scenario.
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn a_trace_of_a_real_runtime_becomes_a_program() {
+    let folder = "../../walker/trace/src/program";
+    let file = format!("{folder}/thrown_on_two_threads.8.0.34.jsonl");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    let text = printed("import", &[path.to_str().unwrap()]);
+    let scenario = Scenario::parse(&text).unwrap();
+    let names: Vec<_> = scenario.threads.iter().map(|thread| thread.name.as_str()).collect();
+    assert_eq!(names, ["main", "thread 1"]);
+}

@@ -7,6 +7,7 @@ mod callers;
 mod com;
 mod events;
 mod external;
+mod forward;
 mod header;
 
 mod metadata;

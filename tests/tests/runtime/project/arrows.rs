@@ -14,7 +14,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("clr-walker", &["clr-unwind"]),
     ("clr-com", &["clr-walker"]),
     ("clr-sampler", &["clr-unwind", "clr-walker", "clr-com"]),
-    ("clr-recorder", &["clr-unwind", "clr-walker", "clr-com", "clr-sampler"]),
+    ("clr-trace", &["clr-walker", "clr-com"]),
+    ("clr-recorder", &["clr-unwind", "clr-walker", "clr-com", "clr-sampler", "clr-trace"]),
     ("clr-lint", &["clr-unwind"]),
     ("clr-machine", &["clr-unwind"]),
     ("clr-codegen", &["clr-unwind", "clr-machine"]),
@@ -82,6 +83,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "clr-world",
             "clr-scenario",
             "clr-host",
+            "clr-trace",
         ],
     ),
     ("clr-sim", BELOW_THE_FACADE),
@@ -92,8 +94,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// The crates that the tool depends on: what the tests need, without the second opinion.
 const TOOL: &[&str] = ALL.split_at(1).1;
 
-/// The crates that the tests of the whole system depend on: what the tool needs, without the guest.
-const TESTS: &[&str] = ALL.split_at(ALL.len() - 1).0;
+/// The crates that the tests of the whole system depend on: what the tool needs, without the guest and traces.
+const TESTS: &[&str] = ALL.split_at(ALL.len() - 2).0;
 
 const ALL: &[&str] = &[
     "clr-reference",
@@ -113,10 +115,11 @@ const ALL: &[&str] = &[
     "clr-host",
     "clr-sim",
     "clr-guest",
+    "clr-trace",
 ];
 
-/// The crates that the facade depends on: the same without the host, the guest and the facade.
-const BELOW_THE_FACADE: &[&str] = TOOL.split_at(TOOL.len() - 3).0;
+/// The crates that the facade depends on: the same without the host, the guest, traces and the facade.
+const BELOW_THE_FACADE: &[&str] = TOOL.split_at(TOOL.len() - 4).0;
 
 /// Dev-dependencies within the workspace. They must not point at the crate's own dependants, or
 /// publishing would go in a circle.
@@ -127,7 +130,7 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     ("clr-explore", &["clr-generate"]),
     ("clr-story", &["clr-codegen", "clr-walker", "clr-world"]),
     ("clr-scenario", &["clr-fixtures", "clr-reference"]),
-    ("clr-host", &["clr-sampler"]),
+    ("clr-host", &["clr-sampler", "clr-trace"]),
     ("clr-guest", &["clr-story"]),
     ("clr-tests", &["clr-coroutine"]),
     // Its own features, for its tests.

@@ -1,6 +1,6 @@
 //! A program as a text of the simulator.
 
-use super::{Handlers, Method, Program, Statement};
+use super::{Handlers, Method, Program, Statement, Thread};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -16,31 +16,39 @@ pub(super) fn write(program: &Program, from: &str) -> String {
         let _ = writeln!(text, "// Not in it: {lack}.");
     }
     write_modules(program, &mut text);
-    let callers = callers(program);
+    let starts = starts(program);
     for (name, method) in ordered(program) {
         // A method is called, and a thread is started, only by those before it.
-        let starts = callers.iter().zip(&program.threads);
-        for (caller, _) in starts.filter(|(_, thread)| thread.start == *name) {
+        let all = starts.iter().zip(&program.threads);
+        let is_its = |caller: &String, thread: &Thread| thread.start == *name && caller != name;
+        for (caller, _) in all.filter(|(caller, thread)| is_its(caller, thread)) {
             let _ = writeln!(text, "function {caller:?} kind=\"ready-to-run\" {{");
             let _ = writeln!(text, "    body {{\n        {}\n    }}\n}}", call(program, name));
         }
-        write_method(program, name, method, &callers, &mut text);
+        write_method(program, name, method, &starts, &mut text);
     }
-    for (at, (caller, thread)) in callers.iter().zip(&program.threads).enumerate() {
+    for (at, (caller, thread)) in starts.iter().zip(&program.threads).enumerate() {
         let is_started = if at == 0 { "" } else { " by-program=#true" };
         let _ = writeln!(text, "thread {:?} start={caller:?}{is_started}", thread.name);
     }
     text
 }
 
-/// Returns the methods that call the first ones of threads.
-fn callers(program: &Program) -> Vec<String> {
-    let name = |at: usize| match at {
+/// Returns the methods with which threads start: those that call their first ones, or, if these were compiled before the
+/// trace, themselves.
+fn starts(program: &Program) -> Vec<String> {
+    let name = |(at, thread): (usize, &Thread)| match at {
+        _ if !is_compiled(program, &thread.start) => thread.start.clone(),
         0 => FIRST_CALLER.to_owned(),
         1 => THREAD_CALLER.to_owned(),
         _ => format!("{THREAD_CALLER}:{at}"),
     };
-    (0..program.threads.len()).map(name).collect()
+    program.threads.iter().enumerate().map(name).collect()
+}
+
+/// Returns true for a method that the trace has compiled.
+fn is_compiled(program: &Program, name: &str) -> bool {
+    program.methods.get(name).is_some_and(|method| method.is_compiled)
 }
 
 fn write_modules(program: &Program, text: &mut String) {
@@ -101,7 +109,7 @@ fn write_method(
     program: &Program,
     name: &str,
     method: &Method,
-    callers: &[String],
+    starts: &[String],
     text: &mut String,
 ) {
     let _ = writeln!(text, "function {name:?} kind=\"jit\" {{");
@@ -110,20 +118,15 @@ fn write_method(
         text.push_str("        work 1\n");
     }
     for statement in &method.body {
-        write_statement(program, statement, callers, text);
+        write_statement(program, statement, starts, text);
     }
     text.push_str("    }\n}\n");
 }
 
-fn write_statement(
-    program: &Program,
-    statement: &Statement,
-    callers: &[String],
-    text: &mut String,
-) {
+fn write_statement(program: &Program, statement: &Statement, starts: &[String], text: &mut String) {
     let thread_of = |start: &String| {
         let at = program.threads.iter().skip(1).position(|thread| thread.start == *start);
-        at.and_then(|at| callers.get(at + 1)).cloned().unwrap_or_default()
+        at.and_then(|at| starts.get(at + 1)).cloned().unwrap_or_default()
     };
     let line = match statement {
         Statement::Call(called) => call(program, called),
@@ -160,7 +163,6 @@ fn write_handlers(handlers: Handlers, text: &mut String) {
 
 /// Returns the call of a method.
 fn call(program: &Program, name: &str) -> String {
-    let is_compiled = program.methods.get(name).is_some_and(|method| method.is_compiled);
-    let word = if is_compiled { "first-call" } else { "call" };
+    let word = if is_compiled(program, name) { "first-call" } else { "call" };
     format!("{word} {name:?}")
 }

@@ -9,6 +9,7 @@ mod host;
 mod host_histories;
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 mod host_limits;
+mod host_trace;
 mod recorder;
 mod tool;
 

@@ -14,7 +14,7 @@
 use crate::difference::{Difference, Place};
 use crate::filter::{Filter, IsNamed, LeftOut, is_about_text, subject};
 use crate::ids::IdKind;
-use crate::trace::{Call, CallKind, Trace, TraceThread, Value, Values};
+use crate::trace::{Call, CallKind, Frame, Trace, TraceThread, Value, Values};
 use std::collections::BTreeMap;
 
 /// What a comparison has found.
@@ -42,7 +42,8 @@ pub fn compare(there: &Trace, here: &Trace, is_named: IsNamed<'_>) -> Comparison
     for (one, other) in theirs.threads.iter().zip(&ours.threads) {
         let mut comparer = Comparer { pairs: &pairs, is_named, found: &mut found, ignored };
         let mut place = Place { thread: one.name.clone(), within: Vec::new(), line: None };
-        let difference = comparer.calls(&one.calls, &other.calls, &mut place).err();
+        let [theirs, ours] = [one, other].map(|thread| thread.calls.iter().collect());
+        let difference = comparer.calls(theirs, ours, &mut place).err();
         found.differences.extend(difference.map(|found| *found));
     }
     let place = |thread: &TraceThread| Place {
@@ -105,17 +106,14 @@ impl Comparer<'_> {
     /// Compares the calls of a thread, or those in a call.
     fn calls(
         &mut self,
-        there: &[Call],
-        here: &[Call],
+        mut there: Vec<&Call>,
+        mut here: Vec<&Call>,
         place: &mut Place,
     ) -> Result<(), Box<Difference>> {
-        let (pairs, is_named) = (self.pairs, self.is_named);
-        let mut filter = Filter::new(is_named, &pairs.there);
-        let there: Vec<_> =
-            there.iter().filter(|call| filter.keeps(call, &mut self.found.left_out)).collect();
-        let mut filter = Filter::new(is_named, &pairs.here);
-        let here: Vec<_> =
-            here.iter().filter(|call| filter.keeps(call, &mut self.ignored)).collect();
+        let mut filter = Filter::new(self.is_named, &self.pairs.there);
+        there.retain(|call| filter.keeps(call, &mut self.found.left_out));
+        let mut filter = Filter::new(self.is_named, &self.pairs.here);
+        here.retain(|call| filter.keeps(call, &mut self.ignored));
         for at in 0..there.len().max(here.len()) {
             let (one, other) = (there.get(at).copied(), here.get(at).copied());
             place.line = one.map(|call| call.line);
@@ -177,7 +175,7 @@ impl Comparer<'_> {
         }
         self.values(there, &there.inputs, &here.inputs, true, place)?;
         place.within.push(there.to_string());
-        self.calls(&there.calls, &here.calls, place)?;
+        self.calls(self.calls_in(there), self.calls_in(here), place)?;
         place.within.pop();
         place.line = Some(there.line);
         self.frames(there, here, place)?;
@@ -196,8 +194,11 @@ impl Comparer<'_> {
         let [theirs, ours] = [there, here].map(|call| self.named_frames(call));
         for at in 0..theirs.len().max(ours.len()) {
             let [one, other] = [&theirs, &ours].map(|frames| frames.get(at).copied());
-            if one != other {
-                let text = |frame: Option<&(String, String)>| frame.map(|frame| frame.0.clone());
+            let shown = |frame: Option<&Frame>| {
+                frame.map(|frame| (frame.function.clone(), frame.answer.clone()))
+            };
+            if shown(one) != shown(other) {
+                let text = |frame: Option<&Frame>| frame.map(|frame| frame.function.clone());
                 let (place, call) = (place.clone(), there.to_string());
                 return Err(Box::new(Difference::Frame(place, call, text(one), text(other))));
             }
@@ -206,14 +207,28 @@ impl Comparer<'_> {
     }
 
     /// Returns the frames of functions that the text names, and the markers between them.
-    fn named_frames<'w>(&self, walk: &'w Call) -> Vec<&'w (String, String)> {
-        let is_marker = |(function, _): &(String, String)| function == "null";
-        let is_known = |(function, _): &&(String, String)| {
-            function == "null" || (self.is_named)(IdKind::Function, function)
-        };
-        let mut frames: Vec<_> = walk.frames.iter().filter(is_known).collect();
-        frames.dedup_by(|one, other| is_marker(one) && is_marker(other));
+    fn named_frames<'w>(&self, walk: &'w Call) -> Vec<&'w Frame> {
+        let mut frames: Vec<_> = walk.frames.iter().filter(|frame| self.is_kept(frame)).collect();
+        frames.dedup_by(|one, other| one.is_marker() && other.is_marker());
         frames
+    }
+
+    fn is_kept(&self, frame: &Frame) -> bool {
+        frame.is_marker() || (self.is_named)(IdKind::Function, &frame.function)
+    }
+
+    /// Returns the calls in a call; of a walk without those about frames that are left out.
+    fn calls_in<'w>(&self, call: &'w Call) -> Vec<&'w Call> {
+        let mut kept = Vec::new();
+        let mut begin = 0;
+        for frame in &call.frames {
+            if self.is_kept(frame) {
+                kept.extend(call.calls.get(begin..frame.calls).unwrap_or_default());
+            }
+            begin = frame.calls;
+        }
+        kept.extend(call.calls.get(begin..).unwrap_or_default());
+        kept
     }
 
     fn values(

@@ -37,5 +37,5 @@ pub use ids::{IdKind, Names};
 pub use line::{Arguments, Line};
 pub use program::Program;
 pub use text::as_text;
-pub use trace::{Call, CallKind, Trace, TraceError, TraceProblem, TraceThread};
+pub use trace::{Call, CallKind, Frame, Trace, TraceError, TraceProblem, TraceThread};
 pub use writer::{Moment, Writer};

@@ -61,8 +61,16 @@ enum Event {
     Joins(String),
 }
 
-/// A thread of the trace, its first method, and its events with their lines.
-type Traced<'t> = (&'t TraceThread, String, Vec<(usize, Event)>);
+/// A thread of the trace.
+struct Traced<'t> {
+    thread: &'t TraceThread,
+    /// Its first method.
+    start: String,
+    /// Its events, with their lines.
+    events: Vec<(usize, Event)>,
+    /// The method above each, as walks and exceptions of the thread have found it.
+    callers: BTreeMap<String, String>,
+}
 
 /// The program of a trace.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +79,7 @@ pub struct Program {
     /// The order in which methods were first seen.
     order: Vec<String>,
     threads: Vec<Thread>,
-    /// The method above each, as walks and exceptions have found it.
+    /// The method above each, on the thread that is looked at.
     callers: BTreeMap<String, String>,
     /// What a text cannot say.
     lacks: BTreeSet<String>,
@@ -82,24 +90,24 @@ impl Program {
     #[must_use]
     pub fn of(trace: &Trace) -> Option<Self> {
         let mut program = Self::default();
-        for thread in &trace.threads {
-            thread.calls.iter().for_each(|call| program.learn(call, trace));
-        }
         let mut all: Vec<Traced<'_>> = Vec::new();
         for thread in trace.threads.iter().filter(|thread| thread.id.is_some()) {
+            program.callers.clear();
+            thread.calls.iter().for_each(|call| program.learn(call, trace));
             let events = program.events(thread, trace);
             if let Some(start) = program.first_method(&events) {
-                all.push((thread, start, events));
+                let callers = program.callers.clone();
+                all.push(Traced { thread, start, events, callers });
             }
         }
-        let is_main = |(thread, ..): &Traced<'_>| {
-            thread.calls.iter().any(|call| call.name.starts_with("Initialize"))
-        };
-        all.sort_by_key(|one| !is_main(one));
+        let is_main =
+            |call: &Call| call.name.starts_with("Initialize") && call.kind == CallKind::Callback;
+        all.sort_by_key(|one| !one.thread.calls.iter().any(is_main));
         Self::join_threads(&mut all);
-        for (at, (thread, start, events)) in all.into_iter().enumerate() {
+        for (at, Traced { thread, start, events, callers }) in all.into_iter().enumerate() {
             let name = if at == 0 { "main".to_owned() } else { format!("thread {at}") };
             program.threads.push(Thread { name, start: start.clone() });
+            program.callers = callers;
             program.place(&start, &events, thread);
         }
         (!program.threads.is_empty()).then_some(program)
@@ -134,7 +142,7 @@ impl Program {
 
     /// Learns from the frames of a walk, below a method that is called.
     fn learn_walk(&mut self, called: Option<&String>, walk: &Call, trace: &Trace) {
-        let frames = walk.frames.iter().map(|(function, _)| function);
+        let frames = walk.frames.iter().map(|frame| &frame.function);
         let stack: Vec<_> = called.into_iter().chain(frames).cloned().collect();
         if !walk.frames.is_empty() {
             self.learn_stack(&stack, trace);
@@ -214,18 +222,18 @@ impl Program {
 
     /// Adds to the first thread that it starts the others, and waits for those that end.
     fn join_threads(all: &mut [Traced<'_>]) {
-        let Some((_, others)) = all.split_first_mut() else { return };
+        let Some((_, others)) = all.split_first() else { return };
         let mut added = Vec::new();
-        for (thread, start, _) in others {
+        for Traced { thread, start, .. } in others {
             let begin = thread.calls.first().map_or(0, |call| call.line);
             let is_end = |call: &&Call| call.name == "ThreadDestroyed";
             let end = thread.calls.iter().find(is_end).map_or(usize::MAX, |call| call.line);
             added.push((begin, Event::Starts(start.clone())));
             added.push((end, Event::Joins(start.clone())));
         }
-        if let Some((_, _, events)) = all.first_mut() {
-            events.extend(added);
-            events.sort_by_key(|(line, _)| *line);
+        if let Some(first) = all.first_mut() {
+            first.events.extend(added);
+            first.events.sort_by_key(|(line, _)| *line);
         }
     }
 

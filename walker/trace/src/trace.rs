@@ -61,6 +61,23 @@ impl fmt::Display for Value {
 /// Values with the names of their arguments.
 pub(crate) type Values = Vec<(String, Value)>;
 
+/// A frame that a walk has reported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The function; `null` for a marker.
+    pub function: String,
+    /// The answer of the profiler's callback.
+    pub answer: String,
+    /// The number of calls in the walk when that has answered: those that it has made are the last of them.
+    pub(crate) calls: usize,
+}
+
+impl Frame {
+    pub(crate) fn is_marker(&self) -> bool {
+        self.function == "null"
+    }
+}
+
 /// A call with what happened in it.
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -72,8 +89,8 @@ pub struct Call {
     pub name: String,
     /// The HRESULT; `None` if the call has not ended.
     pub result: Option<String>,
-    /// The functions that a walk has reported, and the answers of the profiler's callback.
-    pub frames: Vec<(String, String)>,
+    /// The frames that a walk has reported.
+    pub frames: Vec<Frame>,
     /// The calls that were made in it, on its thread.
     pub calls: Vec<Call>,
     pub(crate) inputs: Values,
@@ -255,10 +272,11 @@ impl Reader {
                 self.end(thread, name, result, arguments)?;
             }
             Line::Frame { thread, function, answer } => {
-                let frame = (self.value(function).to_string(), answer.clone());
+                let (function, answer) = (self.value(function).to_string(), answer.clone());
                 let thread = self.thread(thread);
                 if let Some(walk) = self.open.get_mut(thread).and_then(|open| open.last_mut()) {
-                    walk.frames.push(frame);
+                    let calls = walk.calls.len();
+                    walk.frames.push(Frame { function, answer, calls });
                 }
             }
         }

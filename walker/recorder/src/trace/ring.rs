@@ -131,7 +131,9 @@ mod tests {
             assert_eq!(entry.os_thread & 0xFFFF_FFFF, next[thread]);
             next[thread] += 1;
         }
-        pushers.into_iter().for_each(|pusher| pusher.join().unwrap());
+        for pusher in pushers {
+            pusher.join().unwrap();
+        }
         assert_eq!(ring.take_lost(), 0);
         assert!(!ring.is_written());
         ring.set_written();

@@ -2,7 +2,7 @@
 
 use crate::forward::{Callee, ForwardedCall};
 use crate::{ArgumentKind, ArgumentSignature, Guid, MethodSignature};
-use clr_walker::profiling::HResult;
+use clr_walker::profiling::{FunctionId, HResult};
 
 /// Most arguments of a method.
 pub(crate) const MOST_ARGUMENTS: usize = 14;
@@ -27,6 +27,17 @@ pub enum Captured {
     Guid(Guid),
     /// A text that it points to: first and last index of [`CapturedCall::text`].
     Text(u16, u16),
+}
+
+/// A moment of a call.
+#[derive(Clone, Debug)]
+pub enum Moment {
+    /// The call begins.
+    Begins(CapturedCall),
+    /// The call has ended, with the word of its result.
+    Ends(CapturedCall, u64),
+    /// `DoStackSnapshot` has reported a frame, and the profiler's callback has answered.
+    Frame(FunctionId, HResult),
 }
 
 /// A call with the arguments that were captured.
@@ -89,7 +100,7 @@ impl ForwardedCall<'_> {
     ///
     /// # Safety
     /// The words are as the documentation of the method demands.
-    pub unsafe fn inputs(&self) -> CapturedCall {
+    pub(crate) unsafe fn inputs(&self) -> CapturedCall {
         let mut captured = CapturedCall::new(self);
         for (at, (argument, word)) in self.method.arguments.iter().zip(self.words).enumerate() {
             let value = match (argument.kind, argument.declared) {
@@ -121,7 +132,7 @@ impl ForwardedCall<'_> {
     ///
     /// # Safety
     /// The words are as the documentation of the method demands.
-    pub unsafe fn outputs(&self, result: u64) -> CapturedCall {
+    pub(crate) unsafe fn outputs(&self, result: u64) -> CapturedCall {
         let mut captured = CapturedCall::new(self);
         if HResult(result as u32).is_failure() {
             return captured;

@@ -2,11 +2,10 @@
 //!
 //! A forwarder takes the place of an object, and wraps the objects that pass through its calls: the runtime's in
 //! `Initialize`, metadata, enumerators. `AddRef` and `Release` are passed on and not observed, nor are the steps in which a
-//! profiler is loaded. Hooks for enter, leave and
-//! tailcall, and the mappers of FunctionIDs, are functions of the profiler that no forwarder sees: the runtime calls
-//! them itself.
+//! profiler is loaded. Hooks for enter, leave and tailcall, and the mappers of FunctionIDs, are functions of the profiler that no
+//! forwarder sees: the runtime calls them itself.
 
-use crate::captured::MOST_ARGUMENTS;
+use crate::captured::{MOST_ARGUMENTS, Moment};
 use crate::dynamic::{Callable, Word};
 use crate::object::OwnUnknown;
 use crate::{
@@ -36,25 +35,22 @@ pub enum Callee {
 
 /// A call that is passed on.
 #[derive(Clone, Copy, Debug)]
-pub struct ForwardedCall<'c> {
-    /// The side that is called.
-    pub callee: Callee,
-    /// The method.
-    pub method: MethodSignature,
+pub(crate) struct ForwardedCall<'c> {
+    pub(crate) callee: Callee,
+    pub(crate) method: MethodSignature,
     /// A word for each argument, as the caller has given it.
-    pub words: &'c [u64],
+    pub(crate) words: &'c [u64],
 }
 
 /// An observer of calls. Its functions are called on the thread of the call, which may be in a signal handler.
 pub trait CallObserver: Send + Sync {
-    /// Notices a call before it is passed on.
-    fn begins(&self, call: &ForwardedCall<'_>);
+    /// Notices the runtime's object before the profiler gets it.
+    fn starts(&self, info: &IUnknown) {
+        let _ = info;
+    }
 
-    /// Notices the end of a call, with the word of its result.
-    fn ends(&self, call: &ForwardedCall<'_>, result: u64);
-
-    /// Notices a frame that `DoStackSnapshot` reports, and the answer of the profiler's callback.
-    fn frame(&self, function: FunctionId, answer: HResult);
+    /// Notices a moment of a call.
+    fn notice(&self, moment: Moment);
 }
 
 /// Declares the families of interfaces: interfaces of one vtable, and the one that has all its methods.
@@ -167,6 +163,15 @@ impl Forwarding {
         forwarder.as_raw()
     }
 
+    /// Shows the runtime's object to the observer.
+    fn start(&self, info: *mut c_void) {
+        // SAFETY: the object that the runtime passes to `Initialize`; its reference stays the runtime's.
+        let info = ManuallyDrop::new(unsafe { IUnknown::from_raw(info) });
+        if let Some(info) = info.as_ref() {
+            self.observer.starts(info);
+        }
+    }
+
     /// Returns the object of a forwarder of this process, or the pointer itself.
     fn unwrap(&self, pointer: u64) -> u64 {
         let forwarders = self.forwarders.lock().unwrap_or_else(PoisonError::into_inner);
@@ -214,15 +219,35 @@ impl Forwarder {
         ManuallyDrop::new(unsafe { I::from_raw(self.inner.0.as_ptr()).unwrap_unchecked() })
     }
 
-    fn observe(&self, method: MethodSignature, words: &[u64], call: impl FnOnce() -> u64) -> u64 {
-        // The steps in which a profiler is loaded are no calls of a running one.
-        if self.family == Family::Factory || method.name == "LoadAsNotificationOnly" {
-            return call();
+    /// Returns true for a step in which a profiler is loaded: it is no call of a running one.
+    fn is_of_loading(&self, method: &MethodSignature) -> bool {
+        match self.family {
+            Family::Factory => true,
+            Family::Callback => ["QueryInterface", "LoadAsNotificationOnly"].contains(&method.name),
+            _ => false,
         }
-        let call_seen = ForwardedCall { callee: self.family.callee(), method, words };
-        self.forwarding.observer.begins(&call_seen);
-        let result = call();
-        self.forwarding.observer.ends(&call_seen, result);
+    }
+
+    /// Makes a call, which the observer notices.
+    ///
+    /// # Safety
+    /// The words are as the documentation of the method demands.
+    unsafe fn observe(
+        &self,
+        method: MethodSignature,
+        words: &[u64],
+        make: impl FnOnce() -> u64,
+    ) -> u64 {
+        if self.is_of_loading(&method) {
+            return make();
+        }
+        let call = ForwardedCall { callee: self.family.callee(), method, words };
+        let observer = &self.forwarding.observer;
+        // SAFETY: the caller's promise.
+        observer.notice(Moment::Begins(unsafe { call.inputs() }));
+        let result = make();
+        // SAFETY: the same, and the call has ended.
+        observer.notice(Moment::Ends(unsafe { call.outputs(result) }, result));
         result
     }
 
@@ -235,11 +260,8 @@ impl Forwarder {
         let to: *mut *mut c_void = &raw mut found;
         let words = [std::ptr::from_ref(iid) as u64, to as u64];
         // SAFETY: the two pointers are to an id and to a local.
-        let ask = || unsafe { self.inner::<IUnknown>().query(iid, to) }.0.into();
-        let result = match self.family.callee() {
-            // A step in which it is loaded.
-            Callee::Profiler => ask(),
-            Callee::Runtime => self.observe(method, &words, ask),
+        let result = unsafe {
+            self.observe(method, &words, || self.inner::<IUnknown>().query(iid, to).0.into())
         };
         let result = HResult(result as u32);
         if result.is_failure() {
@@ -270,7 +292,7 @@ impl Forwarder {
         if let Some(walk) = &walk {
             walk.take_place(words);
         }
-        self.observe(method, given.all(), || {
+        let call = || {
             // SAFETY: the caller's promise; what was replaced is of the same kind.
             let result = unsafe { inner.call(slot, words) }.unwrap_or_default();
             if !HResult(result as u32).is_failure() {
@@ -278,7 +300,9 @@ impl Forwarder {
                 unsafe { self.wrap_returned(&method, given.all()) };
             }
             result
-        })
+        };
+        // SAFETY: the caller's promise.
+        unsafe { self.observe(method, given.all(), call) }
     }
 
     /// Puts forwarders in the place of the runtime's objects, and objects in the place of forwarders. Returns the walk,
@@ -288,6 +312,9 @@ impl Forwarder {
             Family::Callback => {
                 for (_, at, family) in PASSED.iter().filter(|(name, ..)| *name == method.name) {
                     if let Some(word) = words.get_mut(*at) {
+                        if *family == Family::Info {
+                            self.forwarding.start(*word as usize as _);
+                        }
                         *word = self.forwarding.forwarder(*word as usize as _, *family) as u64;
                     }
                 }
@@ -409,7 +436,7 @@ impl<'w> Walk<'w> {
         // SAFETY: the profiler's function, with the runtime's arguments.
         let answer =
             unsafe { callback(function, ip, frame_info, context_size, context, walk.client_data) };
-        walk.observer.frame(function, answer);
+        walk.observer.notice(Moment::Frame(function, answer));
         answer
     }
 }

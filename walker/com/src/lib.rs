@@ -19,6 +19,7 @@
 //! | `dynamic` | calls by slot, with words as arguments |
 //! | `forward` | objects between a runtime and a profiler, which pass each call on |
 //! | `captured` | arguments of a call as data |
+//! | `library` | a profiler's library, loaded as the CLR does |
 //! | `runtime` | [`RuntimeInfo`]: `ICorProfilerInfo` as [`clr_walker`] calls it |
 //!
 //! A profiler implements the callbacks that it wants. The others have a default, `S_OK`:
@@ -66,21 +67,23 @@ mod forward;
 mod guid;
 mod info;
 mod interface;
+mod library;
 mod metadata;
 mod object;
 mod runtime;
 mod tables;
 
 pub use callback::*;
-pub use captured::{Captured, CapturedCall};
+pub use captured::{Captured, CapturedCall, Moment};
 pub use data::*;
 pub use dynamic::{ArgumentKind, ArgumentSignature, Callable, MethodSignature};
 pub use emit::*;
 pub use enumerator::*;
-pub use forward::{CallObserver, Callee, ForwardedCall, Forwarder, Forwarding};
+pub use forward::{CallObserver, Callee, Forwarder, Forwarding};
 pub use guid::Guid;
 pub use info::*;
 pub use interface::{IUnknown, IUnknownMethods, Implements, Interface};
+pub use library::{GetClassObject, MainReason, ProfilerLibrary};
 pub use metadata::*;
 pub use object::{
     ClassFactory, IClassFactory, IClassFactoryMethods, OwnUnknown, OwnedObject, Queried, create,

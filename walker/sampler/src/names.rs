@@ -1,7 +1,9 @@
 //! Names of methods, by their metadata.
 
 use crate::profile::Label;
-use clr_com::{ICorProfilerInfo2, IMetaDataImport, Interface, ModuleId, RuntimeInfo, Token};
+use clr_com::{
+    ClassId, ICorProfilerInfo2, IMetaDataImport, Interface, ModuleId, RuntimeInfo, Token,
+};
 use clr_walker::profiling::{FunctionId, HResult, ProfilerInfo};
 use std::collections::HashMap;
 use std::ptr::null_mut;
@@ -88,6 +90,32 @@ pub fn class_name(import: &IMetaDataImport, token: Token) -> Result<String, HRes
         // SAFETY: the pointers are to locals of `text`, or NULL.
         unsafe { import.GetTypeDefProps(token, name, room, len, null_mut(), null_mut()) }
     })
+}
+
+/// Returns the module of a class, and its token there.
+///
+/// # Errors
+/// The runtime's answer.
+pub fn class_info(info: &ICorProfilerInfo2, class: ClassId) -> Result<(ModuleId, Token), HResult> {
+    let (mut module, mut token) = (ModuleId(0), 0);
+    // SAFETY: the pointers are to locals, or NULL where the result is not wanted.
+    succeeded(unsafe {
+        let (module, token) = (&raw mut module, &raw mut token);
+        info.GetClassIDInfo2(class, module, token, null_mut(), 0, null_mut(), null_mut())
+    })?;
+    Ok((module, token))
+}
+
+/// Returns the file name of a module, without its folder.
+///
+/// # Errors
+/// The runtime's answer.
+pub fn module_file(info: &ICorProfilerInfo2, module: ModuleId) -> Result<String, HResult> {
+    let path = text(|name, room, len| {
+        // SAFETY: the pointers are to locals of `text`, or NULL.
+        unsafe { info.GetModuleInfo(module, null_mut(), room, len, name, null_mut()) }
+    })?;
+    Ok(path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned())
 }
 
 /// Returns the text that a call writes: it gets a buffer, its length, and the place for the text's.

@@ -1,15 +1,7 @@
 //! The first difference of two traces, without what is chance.
 //!
-//! `there` is the story that is right, of a real CLR; `here` is the simulated one. The rules:
-//!
-//! * Threads that the runtime knows are compared one by one. The thread of `Initialize` is the other's; the others are
-//!   pairs by their first callbacks about code of the text. Between threads there is no order. Calls of threads that the
-//!   runtime does not know are timing, and are left out.
-//! * Of a real program, callbacks are left out with all calls in them if they are about a function, class, module or
-//!   assembly that the text does not name, or about a thread that is in no pair; so are the ends of such callbacks.
-//! * Callbacks about objects of the heap, and suspensions for other reasons than a GC, come by chance.
-//! * Of values are compared: HRESULTs, names, truths (BOOL), texts (of paths the last part), NULL, and the numbers that
-//!   the profiler passes and the runtime gives as a reason. Other numbers, tokens and addresses are each runtime's own.
+//! `there` is the story that is right, of a real CLR; `here` is the simulated one. The rules that say what is chance are in the
+//! book, chapter "Traces: your profiler in both worlds" (`sim/src/book/traces.md`); numbers in this crate are theirs.
 
 use crate::difference::{Difference, Place};
 use crate::filter::{Filter, IsNamed, LeftOut, is_about_text, subject};
@@ -17,30 +9,46 @@ use crate::ids::IdKind;
 use crate::trace::{Call, CallKind, Frame, Trace, TraceThread, Value, Values};
 use std::collections::BTreeMap;
 
-/// What a comparison has found.
+/// Result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
     /// The first difference of each thread, the first one first.
     pub differences: Vec<Difference>,
     /// Number of callbacks that were compared.
     pub callbacks: usize,
+    /// Number of those among them that are about the program: not only its start and its end.
+    pub callbacks_of_program: usize,
     /// Number of calls that were compared.
     pub calls: usize,
-    /// What was left out of `there`.
+    /// Numbers of calls of `there` that were left out.
     pub left_out: LeftOut,
 }
+
+impl Comparison {
+    /// Returns true if there is no difference, and something of the program was compared.
+    #[must_use]
+    pub const fn is_same(&self) -> bool {
+        self.differences.is_empty() && self.callbacks_of_program > 0
+    }
+}
+
+/// Callbacks that each profiler gets, whatever it asks for.
+const LIFE: [&str; 4] = ["Initialize", "InitializeForAttach", "ProfilerAttachComplete", "Shutdown"];
 
 /// Compares two traces.
 #[must_use]
 pub fn compare(there: &Trace, here: &Trace, is_named: IsNamed<'_>) -> Comparison {
     let mut found = Comparison::default();
-    let mut ignored = LeftOut::default();
-    let theirs = Side::new(there, is_named, &mut found.left_out);
-    let ours = Side::new(here, is_named, &mut ignored);
-    let count = theirs.threads.len().min(ours.threads.len());
-    let pairs = Pairs { there: theirs.ids(count), here: ours.ids(count) };
-    for (one, other) in theirs.threads.iter().zip(&ours.threads) {
-        let mut comparer = Comparer { pairs: &pairs, is_named, found: &mut found, ignored };
+    let theirs = compared_threads(there, is_named, &mut found.left_out);
+    let ours = compared_threads(here, is_named, &mut LeftOut::default());
+    let count = theirs.len().min(ours.len());
+    let ids = |threads: &[&TraceThread]| {
+        let ids = threads.iter().take(count).enumerate();
+        ids.filter_map(|(at, thread)| Some((thread.id.clone()?, at))).collect()
+    };
+    let pairs = Pairs { there: ids(&theirs), here: ids(&ours) };
+    for (one, other) in theirs.iter().zip(&ours) {
+        let mut comparer = Comparer { pairs: &pairs, is_named, found: &mut found };
         let mut place = Place { thread: one.name.clone(), within: Vec::new(), line: None };
         let [theirs, ours] = [one, other].map(|thread| thread.calls.iter().collect());
         let difference = comparer.calls(theirs, ours, &mut place).err();
@@ -52,54 +60,44 @@ pub fn compare(there: &Trace, here: &Trace, is_named: IsNamed<'_>) -> Comparison
         line: thread.calls.first().map(|call| call.line),
     };
     let only = |thread: &&TraceThread, there| Difference::Thread(place(thread), there);
-    found.differences.extend(theirs.threads.iter().skip(count).map(|thread| only(thread, true)));
-    found.differences.extend(ours.threads.iter().skip(count).map(|thread| only(thread, false)));
+    found.differences.extend(theirs.iter().skip(count).map(|thread| only(thread, true)));
+    found.differences.extend(ours.iter().skip(count).map(|thread| only(thread, false)));
     found.differences.sort_by_key(|one| one.place().line.unwrap_or(usize::MAX));
     found
 }
 
-/// The threads of a trace that are compared.
-struct Side<'t> {
-    threads: Vec<&'t TraceThread>,
-}
-
-impl<'t> Side<'t> {
-    fn new(trace: &'t Trace, is_named: IsNamed<'_>, left_out: &mut LeftOut) -> Self {
-        let is_first = |thread: &&TraceThread| {
-            thread.calls.iter().any(|call| call.name.starts_with("Initialize"))
-        };
-        let mut threads: Vec<_> = trace.threads.iter().filter(is_first).take(1).collect();
-        for thread in trace.threads.iter().filter(|thread| !is_first(thread)) {
-            if thread.id.is_none() {
-                left_out.native += thread.calls.len();
-            } else if thread.calls.iter().any(|call| is_about_text(call, is_named)) {
-                threads.push(thread);
-            } else {
-                left_out.unnamed += thread.calls.len();
-            }
+/// Returns the threads of a trace that are compared (rules 1, 4): the one of `Initialize`, and those with callbacks about code
+/// of the text.
+fn compared_threads<'t>(
+    trace: &'t Trace,
+    is_named: IsNamed<'_>,
+    left_out: &mut LeftOut,
+) -> Vec<&'t TraceThread> {
+    let is_first =
+        |thread: &&TraceThread| thread.calls.iter().any(|call| call.name.starts_with("Initialize"));
+    let mut threads: Vec<_> = trace.threads.iter().filter(is_first).take(1).collect();
+    for thread in trace.threads.iter().filter(|thread| !is_first(thread)) {
+        if thread.id.is_none() {
+            left_out.native += thread.calls.len();
+        } else if thread.calls.iter().any(|call| is_about_text(call, is_named)) {
+            threads.push(thread);
+        } else {
+            left_out.unnamed += thread.calls.len();
         }
-        Self { threads }
     }
-
-    /// Returns the numbers of the first `count` threads, by id.
-    fn ids(&self, count: usize) -> BTreeMap<&'t str, usize> {
-        let ids = self.threads.iter().take(count).enumerate();
-        ids.filter_map(|(at, thread)| Some((thread.id.as_deref()?, at))).collect()
-    }
+    threads
 }
 
 /// The numbers of the threads that are pairs, by id.
-struct Pairs<'t> {
-    there: BTreeMap<&'t str, usize>,
-    here: BTreeMap<&'t str, usize>,
+struct Pairs {
+    there: BTreeMap<String, usize>,
+    here: BTreeMap<String, usize>,
 }
 
 struct Comparer<'c> {
-    pairs: &'c Pairs<'c>,
+    pairs: &'c Pairs,
     is_named: IsNamed<'c>,
     found: &'c mut Comparison,
-    /// What is left out here, which nobody asks for.
-    ignored: LeftOut,
 }
 
 impl Comparer<'_> {
@@ -113,7 +111,7 @@ impl Comparer<'_> {
         let mut filter = Filter::new(self.is_named, &self.pairs.there);
         there.retain(|call| filter.keeps(call, &mut self.found.left_out));
         let mut filter = Filter::new(self.is_named, &self.pairs.here);
-        here.retain(|call| filter.keeps(call, &mut self.ignored));
+        here.retain(|call| filter.keeps(call, &mut LeftOut::default()));
         for at in 0..there.len().max(here.len()) {
             let (one, other) = (there.get(at).copied(), here.get(at).copied());
             place.line = one.map(|call| call.line);
@@ -133,15 +131,10 @@ impl Comparer<'_> {
 
     /// Says how two lists of calls part at their first ones.
     fn parting(&self, there: &[&Call], here: &[&Call], place: Place) -> Difference {
-        let comes_later = |call: &Call, all: &[&Call], swapped: bool| {
-            all.iter().any(|other| {
-                if swapped { self.is_same(other, call) } else { self.is_same(call, other) }
-            })
-        };
         match (there.first(), here.first()) {
             (Some(one), Some(other)) => {
-                let is_later = comes_later(one, here, false);
-                if is_later && comes_later(other, there, true) {
+                let is_later = here.iter().any(|later| self.is_same(one, later));
+                if is_later && there.iter().any(|later| self.is_same(later, other)) {
                     Difference::Order(place, one.to_string(), other.to_string())
                 } else if is_later {
                     Difference::Extra(place, other.to_string())
@@ -170,7 +163,11 @@ impl Comparer<'_> {
         place: &mut Place,
     ) -> Result<(), Box<Difference>> {
         match there.kind {
-            CallKind::Callback => self.found.callbacks += 1,
+            CallKind::Callback => {
+                self.found.callbacks += 1;
+                self.found.callbacks_of_program +=
+                    usize::from(!LIFE.contains(&there.name.as_str()));
+            }
             CallKind::Method => self.found.calls += 1,
         }
         self.values(there, &there.inputs, &here.inputs, true, place)?;
@@ -256,7 +253,7 @@ impl Comparer<'_> {
         match (there, here) {
             (Value::Id(IdKind::Thread, _, one), Value::Id(IdKind::Thread, _, other)) => {
                 let pairs = self.pairs;
-                pairs.there.get(one.as_str()) == pairs.here.get(other.as_str())
+                pairs.there.get(one) == pairs.here.get(other)
             }
             (Value::Id(IdKind::AppDomain, ..), Value::Id(IdKind::AppDomain, ..)) => true,
             (Value::Id(_, one, _), Value::Id(_, other, _)) => match (one, other) {
@@ -270,7 +267,7 @@ impl Comparer<'_> {
     }
 }
 
-/// Returns true for a number that the profiler passes, or the runtime gives as a reason.
+/// Returns true for a number that the profiler passes, or the runtime gives as a reason (rule 5).
 fn is_meant(kind: CallKind, name: &str) -> bool {
     let is_size = ["capacity", "_len", "_size"].iter().any(|end| name.ends_with(end));
     match kind {
@@ -280,16 +277,16 @@ fn is_meant(kind: CallKind, name: &str) -> bool {
 }
 
 fn is_equal_text(there: &str, here: &str, counts: bool) -> bool {
-    let is_number = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
-    // A token, but no HRESULT without a name.
-    let is_token =
-        |text: &str| text.starts_with("0x0") || text.starts_with("0x1") || text.starts_with("0x7");
-    if is_number(there) && is_number(here) {
-        let are_tokens = is_token(there) && is_token(here);
-        let are_results = there.starts_with("0x8") && here.starts_with("0x8");
-        return there == here || !are_results && (are_tokens || !counts);
+    if there == here {
+        return true;
+    }
+    let are = |is_it: fn(&str) -> bool| is_it(there) && is_it(here);
+    if are(|text| text.starts_with(|first: char| first.is_ascii_digit())) {
+        // HRESULTs without a name begin so, and no token does.
+        let are_results = are(|text| text.starts_with("0x8"));
+        return !are_results && (are(|text| text.starts_with("0x")) || !counts);
     }
     let last =
         |text: &str| text.rsplit(['/', '\\']).next().map(|text| text.trim_matches('"').to_owned());
-    there == here || there.starts_with('"') && last(there) == last(here)
+    there.starts_with('"') && last(there) == last(here)
 }

@@ -4,7 +4,7 @@ use crate::ids::IdKind;
 use crate::trace::{Call, CallKind, Value};
 use std::collections::BTreeMap;
 
-/// What is left out of a comparison, as numbers of calls.
+/// Numbers of calls that a comparison leaves out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// Callbacks about what the text does not name.
@@ -33,7 +33,7 @@ const fn is_code(kind: IdKind) -> bool {
     matches!(kind, IdKind::Function | IdKind::Class | IdKind::Module | IdKind::Assembly)
 }
 
-/// Callbacks about objects of the heap and events: how many come depends on the heap.
+/// Callbacks about objects of the heap and events (rule 3): how many come depends on the heap.
 const CHANCE: [&str; 15] = [
     "MovedReferences",
     "MovedReferences2",
@@ -52,7 +52,7 @@ const CHANCE: [&str; 15] = [
     "GetAssemblyReferences",
 ];
 
-/// Callbacks without a subject, each with the one that begins what it ends.
+/// Callbacks without a subject, each with the one that begins what it ends (rule 2).
 const ENDS: [(&str, &str); 5] = [
     ("ExceptionSearchFunctionLeave", "ExceptionSearchFunctionEnter"),
     ("ExceptionSearchFilterLeave", "ExceptionSearchFilterEnter"),
@@ -61,7 +61,7 @@ const ENDS: [(&str, &str); 5] = [
     ("ExceptionCatcherLeave", "ExceptionCatcherEnter"),
 ];
 
-/// Callbacks of a suspension, from its start to its end.
+/// Callbacks of a suspension, from its start to its end (rule 3).
 const SUSPENSION: [&str; 7] = [
     "RuntimeSuspendStarted",
     "RuntimeSuspendFinished",
@@ -77,7 +77,7 @@ const FOR_GC: &str = "1";
 /// Chooses the calls that are compared.
 pub(crate) struct Filter<'f> {
     is_named: IsNamed<'f>,
-    threads: &'f BTreeMap<&'f str, usize>,
+    threads: &'f BTreeMap<String, usize>,
     /// The callbacks that have begun and not ended, with whether they are compared.
     begun: Vec<(&'static str, bool)>,
     /// True in a suspension that is not for a GC.
@@ -85,7 +85,7 @@ pub(crate) struct Filter<'f> {
 }
 
 impl<'f> Filter<'f> {
-    pub(crate) fn new(is_named: IsNamed<'f>, threads: &'f BTreeMap<&'f str, usize>) -> Self {
+    pub(crate) fn new(is_named: IsNamed<'f>, threads: &'f BTreeMap<String, usize>) -> Self {
         Self { is_named, threads, begun: Vec::new(), in_other_suspension: false }
     }
 
@@ -116,7 +116,7 @@ impl<'f> Filter<'f> {
             return at.is_some_and(|at| self.begun.remove(at).1);
         }
         let is_known = call.inputs.iter().all(|(_, value)| match value {
-            Value::Id(IdKind::Thread, _, id) => self.threads.contains_key(id.as_str()),
+            Value::Id(IdKind::Thread, _, id) => self.threads.contains_key(id),
             Value::Id(kind, name, _) if is_code(*kind) => {
                 name.as_ref().is_some_and(|name| (self.is_named)(*kind, name))
             }

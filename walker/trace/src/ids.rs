@@ -84,11 +84,11 @@ pub(crate) struct Ids {
 /// The state of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Naming {
-    /// The id has the name already.
+    /// The id had this name before.
     Known,
-    /// It has it now.
+    /// The id had no name, and has this one now.
     New,
-    /// It has another one.
+    /// The id has another name.
     Other,
 }
 

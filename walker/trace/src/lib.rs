@@ -38,4 +38,4 @@ pub use line::{Arguments, Line};
 pub use program::Program;
 pub use text::as_text;
 pub use trace::{Call, CallKind, Frame, Trace, TraceError, TraceProblem, TraceThread};
-pub use writer::{Moment, Writer};
+pub use writer::Writer;

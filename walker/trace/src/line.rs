@@ -32,7 +32,7 @@ pub enum Line {
         thread: String,
         /// The callback.
         callback: String,
-        /// What is passed.
+        /// Arguments, as they are passed.
         arguments: Arguments,
     },
     /// The profiler has returned.
@@ -43,7 +43,7 @@ pub enum Line {
         callback: String,
         /// The HRESULT.
         result: String,
-        /// What the profiler has written.
+        /// Arguments that the profiler has written.
         arguments: Arguments,
     },
     /// The profiler calls the runtime.
@@ -52,7 +52,7 @@ pub enum Line {
         thread: String,
         /// The method.
         method: String,
-        /// What is passed.
+        /// Arguments, as they are passed.
         arguments: Arguments,
     },
     /// The runtime has returned.
@@ -63,7 +63,7 @@ pub enum Line {
         method: String,
         /// The HRESULT.
         result: String,
-        /// What the runtime has written, if the method has succeeded.
+        /// Arguments that the runtime has written, if the method has succeeded.
         arguments: Arguments,
     },
     /// `DoStackSnapshot` has reported a frame.

@@ -46,7 +46,7 @@ struct Method {
 #[derive(Clone, Debug)]
 struct Thread {
     name: String,
-    /// Its first method.
+    /// First method of the thread.
     start: String,
 }
 
@@ -64,9 +64,9 @@ enum Event {
 /// A thread of the trace.
 struct Traced<'t> {
     thread: &'t TraceThread,
-    /// Its first method.
+    /// First method of the thread.
     start: String,
-    /// Its events, with their lines.
+    /// Events of the thread, with their lines.
     events: Vec<(usize, Event)>,
     /// The method above each, as walks and exceptions of the thread have found it.
     callers: BTreeMap<String, String>,
@@ -81,7 +81,7 @@ pub struct Program {
     threads: Vec<Thread>,
     /// The method above each, on the thread that is looked at.
     callers: BTreeMap<String, String>,
-    /// What a text cannot say.
+    /// Facts of the trace that a text cannot say.
     lacks: BTreeSet<String>,
 }
 

@@ -97,6 +97,37 @@ fn the_same_story_has_no_difference_and_says_how_much_was_compared() {
     assert_eq!(found.left_out, LeftOut::default());
 }
 
+/// Each profiler has a start and an end: that they are the same says nothing of a program.
+#[test]
+fn a_comparison_of_nothing_but_the_start_and_the_end_is_not_the_same() {
+    let ended = |story: Story| story.callback("os-thread#1", "Shutdown", &[], &[]);
+    let found = compared(&ended(initialize()), &ended(initialize()));
+    assert_eq!((found.differences.len(), found.callbacks, found.callbacks_of_program), (0, 2, 0));
+    assert!(!found.is_same());
+    let story = ended(jit(initialize(), "function#1", &[]));
+    let found = compared(&story, &story);
+    assert_eq!((found.callbacks_of_program, found.is_same()), (1, true));
+    // Of a program that the text does not name nothing is compared.
+    let other = ended(jit(initialize(), "function#3", &[]));
+    assert!(!compared(&other, &other).is_same());
+}
+
+/// Tokens of all tables are each runtime's own; HRESULTs without a name are not.
+#[test]
+fn tokens_do_not_count_and_hresults_do() {
+    let story = |token, status| {
+        let given = [("token", token), ("status", status)];
+        let calls: [CallIn<'_>; 1] = [("GetAssemblyRefProps", &given, "S_OK")];
+        Story::new(&NAMES).callback("os-thread#1", "Initialize", &[], &calls)
+    };
+    let there = story("0x23000001", "0x80131377");
+    for token in ["0x01000002", "0x06000001", "0x23000002", "0x70000001"] {
+        assert_eq!(first(&there, &story(token, "0x80131377")), "", "{token}");
+    }
+    let found = first(&there, &story("0x23000001", "0x80131378"));
+    assert!(found.ends_with("status is 0x80131377, and here 0x80131378"), "{found}");
+}
+
 #[test]
 fn a_wrong_order_is_reported_first() {
     let there = jit(jit(initialize(), "function#1", &[]), "function#2", &[]);

@@ -110,7 +110,7 @@ impl fmt::Display for Call {
 /// The calls of a thread.
 #[derive(Clone, Debug)]
 pub struct TraceThread {
-    /// Its name; without one, its id.
+    /// Name of the thread, or its id if it has none.
     pub name: String,
     /// The text of its ThreadID; `None` for a thread that the runtime does not know.
     pub id: Option<String>,

@@ -2,20 +2,9 @@
 
 use crate::ids::{IdKind, Ids, Names, Naming};
 use crate::line::{Arguments, Line};
-use clr_com::{Callee, Captured, CapturedCall, Guid};
-use clr_walker::profiling::{FunctionId, HResult, ThreadId};
+use clr_com::{Callee, Captured, CapturedCall, Guid, Moment};
+use clr_walker::profiling::{HResult, ThreadId};
 use std::collections::HashSet;
-
-/// A moment of a call.
-#[derive(Clone, Debug)]
-pub enum Moment {
-    /// The call begins.
-    Begins(CapturedCall),
-    /// The call has ended, with the word of its result.
-    Ends(CapturedCall, u64),
-    /// `DoStackSnapshot` has reported a frame, and the profiler's callback has answered.
-    Frame(FunctionId, HResult),
-}
 
 /// The last callbacks about an id.
 const LAST: [&str; 4] =

@@ -29,6 +29,21 @@ template <typename Interface> Interface *query(void *unknown) {
     return object->QueryInterface(Interface::IID, &found) == S_OK ? static_cast<Interface *>(found) : nullptr;
 }
 
+/// A profiler that asks for events, and for nothing else when it is loaded.
+template <typename Interface, uint32_t Events> struct Asking : Profiler {
+    Interface *info = nullptr;
+
+    HRESULT Initialize(void *unknown) override {
+        info = query<Interface>(unknown);
+        return info ? info->SetEventMask(Events) : E_FAIL;
+    }
+
+    HRESULT Shutdown() override {
+        info->Release();
+        return S_OK;
+    }
+};
+
 /// Returns a text of UTF-16 units as ASCII.
 inline std::string narrow(const WCHAR *text) {
     std::string narrow;

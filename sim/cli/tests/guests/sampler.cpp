@@ -3,15 +3,8 @@
 
 namespace guest {
 
-struct Sampler : Profiler {
-    ICorProfilerInfo2 *info = nullptr;
-
-    HRESULT Initialize(void *unknown) override {
-        info = query<ICorProfilerInfo2>(unknown);
-        // JIT_COMPILATION, THREADS, ENABLE_STACK_SNAPSHOT.
-        return info ? info->SetEventMask(0x10000220) : E_FAIL;
-    }
-
+// JIT_COMPILATION, THREADS, ENABLE_STACK_SNAPSHOT.
+struct Sampler : Asking<ICorProfilerInfo2, 0x10000220> {
     void walk(const char *where) {
         Frames frames{info};
         HRESULT result = info->DoStackSnapshot(0, Frames::on_frame, 1, &frames, nullptr, 0);
@@ -28,10 +21,6 @@ struct Sampler : Profiler {
     }
     HRESULT ThreadDestroyed(uint64_t) override {
         walk("ThreadDestroyed");
-        return S_OK;
-    }
-    HRESULT Shutdown() override {
-        info->Release();
         return S_OK;
     }
 };

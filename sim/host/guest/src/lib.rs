@@ -5,7 +5,6 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `library` | shared libraries of the system |
 //! | `load` | the steps in which a CLR makes a profiler's object, and gives it up |
 //! | `visit` | a profiler's life over a text |
 //! | `thread_count` | threads that a profiler starts meanwhile |
@@ -26,7 +25,6 @@
 
 mod confined;
 mod coverage;
-mod library;
 mod limits;
 mod load;
 #[cfg(scheduled)]

@@ -2,13 +2,12 @@
 //! `CoCreateProfiler` (src/vm/eetoprofinterfaceimpl.cpp of CoreCLR 3.1), `FakeCoCreateInstanceEx`
 //! (src/utilcode/util.cpp).
 
-use crate::library::Library;
 use crate::visit::Visit;
 use clr_com::{
     Bool, Forwarding, Guid, IClassFactory, ICorProfilerCallback2, ICorProfilerCallback3,
     ICorProfilerCallback4, ICorProfilerCallback5, ICorProfilerCallback6, ICorProfilerCallback7,
     ICorProfilerCallback8, ICorProfilerCallback9, ICorProfilerCallback10, ICorProfilerCallback11,
-    IUnknown, Interface,
+    IUnknown, Interface, MainReason, ProfilerLibrary,
 };
 use clr_walker::profiling::HResult;
 use clrsim::hosting::{OTHERS, Pointers, Shared, newest_callback};
@@ -17,17 +16,6 @@ use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::sync::Arc;
-
-/// `DllGetClassObject`.
-type GetClassObject =
-    unsafe extern "system" fn(*const Guid, *const Guid, *mut *mut c_void) -> HResult;
-/// `DllMain`, which the PAL of Unix calls as Windows does (src/pal/src/loader/module.cpp of 3.1).
-#[cfg(unix)]
-type DllMain = unsafe extern "system" fn(*mut c_void, u32, *mut c_void) -> Bool;
-
-/// `DLL_PROCESS_ATTACH`, `DLL_PROCESS_DETACH`.
-#[cfg(unix)]
-const ATTACH_DETACH: [u32; 2] = [1, 0];
 
 /// The ids of `ICorProfilerCallback3` to 11, with the names of the steps that ask for them.
 const CALLBACKS: [(Guid, &str); 9] = [
@@ -45,7 +33,7 @@ const CALLBACKS: [(Guid, &str); 9] = [
 /// A loaded profiler, with the references that a CLR holds to its object. Only [`end`](Self::end) releases them: a process that
 /// ends does not.
 pub(crate) struct Loaded {
-    library: Library,
+    library: ProfilerLibrary,
     /// From `ICorProfilerCallback2` up.
     references: ManuallyDrop<Vec<IUnknown>>,
 }
@@ -69,36 +57,29 @@ impl Visit<'_> {
         Some(loaded)
     }
 
-    fn load_library(&self, shared: &Shared) -> Option<Library> {
+    fn load_library(&self, shared: &Shared) -> Option<ProfilerLibrary> {
         shared.write(&Entry::Begins("LoadLibrary"));
-        let library = match Library::load(self.library) {
+        let library = match ProfilerLibrary::load(self.library) {
             Ok(library) => library,
             Err(why) => {
                 unloadable(shared, &why);
                 return None;
             }
         };
-        #[cfg(unix)]
-        if let Some(main) = dll_main(&library) {
-            let [attach, _] = ATTACH_DETACH;
-            // SAFETY: the documented function, with the documented arguments.
-            if unsafe { main(library.handle(), attach, null_mut()) } == 0 {
-                unloadable(shared, "DllMain returned FALSE");
-                return None;
-            }
+        if !library.call_main(MainReason::Attach) {
+            unloadable(shared, "DllMain returned FALSE");
+            return None;
         }
         shared.write(&Entry::Loaded { step: "LoadLibrary", result: HResult::OK });
         Some(library)
     }
 
     /// Makes the profiler's object, and returns its `ICorProfilerCallback2`.
-    fn create(&self, shared: &Shared, library: &Library) -> Option<IUnknown> {
-        let Some(get) = library.export(c"DllGetClassObject") else {
+    fn create(&self, shared: &Shared, library: &ProfilerLibrary) -> Option<IUnknown> {
+        let Some(get) = library.get_class_object() else {
             unloadable(shared, "it does not export DllGetClassObject");
             return None;
         };
-        // SAFETY: the documented function of this name.
-        let get: GetClassObject = unsafe { std::mem::transmute(get.as_ptr()) };
         let factory = step(shared, "DllGetClassObject", |object| {
             // SAFETY: pointers to two ids, and to room for a pointer.
             unsafe { get(&raw const self.class, &IClassFactory::IID, object) }
@@ -233,29 +214,30 @@ fn release(shared: &Shared, reference: IUnknown) -> u32 {
     left
 }
 
-#[cfg(unix)]
-fn dll_main(library: &Library) -> Option<DllMain> {
-    let main = library.export(c"DllMain")?;
-    // SAFETY: the documented function of this name.
-    Some(unsafe { std::mem::transmute::<*mut c_void, DllMain>(main.as_ptr()) })
-}
-
 /// Notes that the library cannot be loaded.
 fn unloadable(shared: &Shared, why: &str) {
     shared.with(|report| report.not_loaded(Some(why.to_owned())));
     shared.write(&Entry::Unloadable(why));
 }
 
-fn unload(shared: &Shared, library: Library) {
+fn unload(shared: &Shared, library: ProfilerLibrary) {
     shared.write(&Entry::Begins("FreeLibrary"));
-    #[cfg(unix)]
-    if let Some(main) = dll_main(&library) {
-        let [_, detach] = ATTACH_DETACH;
-        // SAFETY: as in `load_library`.
-        unsafe { main(library.handle(), detach, null_mut()) };
-    }
+    library.call_main(MainReason::Detach);
     // SAFETY: the runtime has released its references; that the profiler has no threads left in its
     // code is its own promise, as to a CLR.
-    unsafe { library.unload() };
+    unsafe { free(library) };
     shared.write(&Entry::Loaded { step: "FreeLibrary", result: HResult::OK });
+}
+
+/// Unloads a library.
+///
+/// # Safety
+/// Nothing of the library is called or accessed after this.
+unsafe fn free(library: ProfilerLibrary) {
+    #[cfg(scheduled)]
+    if crate::scheduled::is_in_interleaving() {
+        return crate::scheduled::unload(library.handle());
+    }
+    // SAFETY: the caller's promise.
+    unsafe { library.unload() };
 }

@@ -1,9 +1,9 @@
 //! A trace of the calls between the simulated runtime and a profiler: objects of `clr-com` stand between the two, as in
 //! a real CLR under `clr-recorder`.
 
-use clr_com::{CallObserver, ForwardedCall, Forwarding};
-use clr_trace::{IdKind, Line, Moment, Names, Writer};
-use clr_walker::profiling::{FunctionId, HResult, ThreadId};
+use clr_com::{CallObserver, Forwarding, Moment};
+use clr_trace::{IdKind, Line, Names, Writer};
+use clr_walker::profiling::{FunctionId, ThreadId};
 use clrsim::Session;
 use clrsim::hosting::Lookup;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,18 +30,6 @@ pub(crate) fn forwarding(session: &Session, mut sink: Sink) -> Arc<Forwarding> {
     Forwarding::new(Arc::new(Tracer { lookup, written }))
 }
 
-impl Tracer {
-    fn write(&self, moment: &Moment) {
-        let (os_thread, thread) =
-            self.lookup.acting().unwrap_or_else(|| (other_thread(), ThreadId(0)));
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        let (writer, sink) = &mut *written;
-        for line in writer.lines(thread, os_thread, moment) {
-            sink(&line);
-        }
-    }
-}
-
 /// Returns the number of a thread of the system that is none of the program.
 fn other_thread() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(FIRST_OTHER);
@@ -52,18 +40,14 @@ fn other_thread() -> u64 {
 }
 
 impl CallObserver for Tracer {
-    fn begins(&self, call: &ForwardedCall<'_>) {
-        // SAFETY: the caller's arguments, as the documentation of the method demands.
-        self.write(&Moment::Begins(unsafe { call.inputs() }));
-    }
-
-    fn ends(&self, call: &ForwardedCall<'_>, result: u64) {
-        // SAFETY: as above, and the call has ended.
-        self.write(&Moment::Ends(unsafe { call.outputs(result) }, result));
-    }
-
-    fn frame(&self, function: FunctionId, answer: HResult) {
-        self.write(&Moment::Frame(function, answer));
+    fn notice(&self, moment: Moment) {
+        let (os_thread, thread) =
+            self.lookup.acting().unwrap_or_else(|| (other_thread(), ThreadId(0)));
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let (writer, sink) = &mut *written;
+        for line in writer.lines(thread, os_thread, &moment) {
+            sink(&line);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use clr_com::*;
 use clr_runtime::generation::Generation;
-use clr_trace::{Moment, Names, Writer, as_text};
+use clr_trace::{Names, Writer, as_text};
 use clr_walker::profiling::{FunctionId, HResult, ThreadId};
 use clrsim::Session;
 use clrsim::hosting::Lookup;
@@ -116,29 +116,13 @@ struct Observer {
     written: Mutex<(Writer<Known>, String)>,
 }
 
-impl Observer {
-    fn write(&self, moment: &Moment) {
+impl CallObserver for Observer {
+    fn notice(&self, moment: Moment) {
         let (os, thread) = self.lookup.acting().unwrap();
         let (writer, text) = &mut *self.written.lock().unwrap();
-        for line in writer.lines(thread, os, moment) {
+        for line in writer.lines(thread, os, &moment) {
             *text += &(serde_json::to_string(&line).unwrap() + "\n");
         }
-    }
-}
-
-impl CallObserver for Observer {
-    fn begins(&self, call: &ForwardedCall<'_>) {
-        // SAFETY: the arguments above.
-        self.write(&Moment::Begins(unsafe { call.inputs() }));
-    }
-
-    fn ends(&self, call: &ForwardedCall<'_>, result: u64) {
-        // SAFETY: the same.
-        self.write(&Moment::Ends(unsafe { call.outputs(result) }, result));
-    }
-
-    fn frame(&self, function: FunctionId, answer: HResult) {
-        self.write(&Moment::Frame(function, answer));
     }
 }
 

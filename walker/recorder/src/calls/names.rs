@@ -1,7 +1,7 @@
 //! Names of functions, classes and modules, as the runtime says them.
 
 use clr_com::{AssemblyId, ClassId, ICorProfilerInfo10, ModuleId};
-use clr_sampler::names::{class_name, metadata, method, succeeded, text};
+use clr_sampler::names::{class_info, class_name, metadata, method, module_file, succeeded, text};
 use clr_walker::profiling::{FunctionId, HResult};
 use std::collections::HashMap;
 use std::ptr::null_mut;
@@ -74,24 +74,14 @@ impl Names {
     }
 
     fn ask_class(&self, info: &ICorProfilerInfo10, class: ClassId) -> Result<Named, HResult> {
-        let (mut module, mut token) = (ModuleId(0), 0);
-        // SAFETY: the pointers are to locals, or NULL where the result is not wanted.
-        succeeded(unsafe {
-            let (module, token) = (&raw mut module, &raw mut token);
-            info.GetClassIDInfo2(class, module, token, null_mut(), 0, null_mut(), null_mut())
-        })?;
+        let (module, token) = class_info(info, class)?;
         let text = class_name(&metadata(info, module)?, token)?;
         Ok(Named { text, is_own: self.is_own(&Self::module(info, module)) })
     }
 
     /// Returns the file name of a module.
     pub(super) fn module(info: &ICorProfilerInfo10, module: ModuleId) -> String {
-        let path = text(|name, room, len| {
-            // SAFETY: the pointers are to locals of `text`, or NULL.
-            unsafe { info.GetModuleInfo(module, null_mut(), room, len, name, null_mut()) }
-        });
-        let path = path.unwrap_or_default();
-        path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned()
+        module_file(info, module).unwrap_or_default()
     }
 
     /// Returns the result of GetAssemblyInfo, and the assembly's name.

@@ -19,35 +19,34 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `profiler_library` | the other profiler's library |
 //! | `ring` | calls that are not written yet |
 //! | `names` | names, as the runtime says them |
 
 mod names;
-mod profiler_library;
 mod ring;
 
 use crate::output;
 use crate::settings::Settings;
 use clr_com::{
-    CallObserver, Callee, ForwardedCall, Forwarding, Guid, IClassFactory, ICorProfilerInfo,
-    IUnknown, Interface, RuntimeInfo,
+    CallObserver, Forwarding, GetClassObject, Guid, IClassFactory, ICorProfilerInfo, IUnknown,
+    Interface, MainReason, Moment, ProfilerLibrary, RuntimeInfo,
 };
-use clr_sampler::{lock, os};
-use clr_trace::{Line, Moment, Writer};
-use clr_walker::profiling::{FunctionId, HResult, ThreadId};
+use clr_sampler::os;
+use clr_trace::{Line, Writer};
+use clr_walker::profiling::{HResult, ThreadId};
 use names::RuntimeNames;
 use ring::{Entry, Ring};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Time between looks at the ring.
 const PAUSE: Duration = Duration::from_millis(1);
+/// The callbacks after which the process may end at any time.
+const LAST: [&str; 2] = ["Shutdown", "ProfilerDetachSucceeded"];
 /// Longest time that the end of the process waits for the lines.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -57,8 +56,6 @@ struct Tracer {
     out: Option<PathBuf>,
     /// The runtime's object, from `Initialize` on.
     info: OnceLock<ManuallyDrop<ICorProfilerInfo>>,
-    /// The names that are asked for by the thread that writes.
-    has_started: AtomicBool,
 }
 
 /// Returns the factory of the other profiler, whose objects are observed.
@@ -75,7 +72,7 @@ pub(crate) unsafe fn get_class_object(
         eprintln!("clr-recorder: mode=trace needs profiler=PATH, the library that is traced");
         return HResult::FAIL;
     };
-    let get = match profiler_library::load(path) {
+    let get = match load(path) {
         Ok(get) => get,
         Err(why) => {
             eprintln!("clr-recorder: {}: {why}", path.display());
@@ -95,6 +92,15 @@ pub(crate) unsafe fn get_class_object(
     result
 }
 
+/// Loads a profiler's library, which stays loaded, and returns its export.
+fn load(path: &Path) -> Result<GetClassObject, String> {
+    let library = ProfilerLibrary::load(path)?;
+    if !library.call_main(MainReason::Attach) {
+        return Err("DllMain returned FALSE".to_owned());
+    }
+    library.get_class_object().ok_or_else(|| "it does not export DllGetClassObject".to_owned())
+}
+
 /// Returns the forwarding of the process.
 fn forwarding(settings: &Settings) -> &'static Arc<Forwarding> {
     static FORWARDING: OnceLock<Arc<Forwarding>> = OnceLock::new();
@@ -103,37 +109,8 @@ fn forwarding(settings: &Settings) -> &'static Arc<Forwarding> {
             ring: Arc::new(Ring::new()),
             out: settings.out.clone(),
             info: OnceLock::new(),
-            has_started: AtomicBool::new(false),
         }))
     })
-}
-
-impl Tracer {
-    /// Starts the thread that writes, when the profiler gets the runtime's object.
-    fn start(&self, info: *mut c_void) {
-        if self.has_started.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        // SAFETY: the runtime's object outlives the process's managed code, and is not released here.
-        let unknown = ManuallyDrop::new(unsafe { IUnknown::from_raw(info) });
-        let Some(unknown) = unknown.as_ref() else { return };
-        if let Ok(info) = unknown.cast::<ICorProfilerInfo>() {
-            let _ = self.info.set(ManuallyDrop::new(info));
-        }
-        let Ok(info) = RuntimeInfo::new(unknown) else { return };
-        let (ring, out) = (Arc::clone(&self.ring), self.out.clone());
-        thread::spawn(move || write_all(info, &ring, out.as_deref()));
-    }
-
-    fn push(&self, moment: Moment) {
-        let mut thread = ThreadId(0);
-        if let Some(info) = self.info.get() {
-            // Any thread may ask for itself at any time; on failure it is none of the runtime's.
-            // SAFETY: the pointer is to a local.
-            let _ = unsafe { info.GetCurrentThreadID(&raw mut thread) };
-        }
-        self.ring.push(Entry { thread, os_thread: os_thread(), moment });
-    }
 }
 
 /// Returns the system's number of this thread.
@@ -142,7 +119,7 @@ fn os_thread() -> u64 {
 }
 
 /// Writes the lines of all calls, as long as the process lives.
-fn write_all(info: RuntimeInfo, ring: &Ring, out: Option<&std::path::Path>) {
+fn write_all(info: RuntimeInfo, ring: &Ring, out: Option<&Path>) {
     let [major, minor, build] = info.get_runtime_version().unwrap_or_default();
     let runtime = format!("CLR {major}.{minor}.{build} on {}", os::NAME);
     let mut writer = Writer::new(RuntimeNames::new(info));
@@ -165,30 +142,31 @@ fn write_all(info: RuntimeInfo, ring: &Ring, out: Option<&std::path::Path>) {
 }
 
 impl CallObserver for Tracer {
-    fn begins(&self, call: &ForwardedCall<'_>) {
-        if call.callee == Callee::Profiler && call.method.name.starts_with("Initialize") {
-            self.start(call.words.first().map_or(0, |word| *word as usize) as _);
+    /// Starts the thread that writes, once.
+    fn starts(&self, info: &IUnknown) {
+        let Ok(known) = info.cast::<ICorProfilerInfo>() else { return };
+        if self.info.set(ManuallyDrop::new(known)).is_err() {
+            return;
         }
-        // SAFETY: the caller's arguments, as the documentation of the method demands.
-        self.push(Moment::Begins(unsafe { call.inputs() }));
+        let Ok(info) = RuntimeInfo::new(info) else { return };
+        let (ring, out) = (Arc::clone(&self.ring), self.out.clone());
+        thread::spawn(move || write_all(info, &ring, out.as_deref()));
     }
 
-    fn ends(&self, call: &ForwardedCall<'_>, result: u64) {
-        // SAFETY: as above, and the call has ended.
-        self.push(Moment::Ends(unsafe { call.outputs(result) }, result));
-        let is_last = ["Shutdown", "ProfilerDetachSucceeded"].contains(&call.method.name);
-        if call.callee == Callee::Profiler && is_last {
-            // After this the process may end at any time.
-            static ENDING: Mutex<()> = Mutex::new(());
-            let _one = lock(&ENDING);
+    fn notice(&self, moment: Moment) {
+        let is_last = matches!(&moment, Moment::Ends(call, _) if LAST.contains(&call.method.name));
+        let mut thread = ThreadId(0);
+        if let Some(info) = self.info.get() {
+            // Any thread may ask for itself at any time; on failure it is none of the runtime's.
+            // SAFETY: the pointer is to a local.
+            let _ = unsafe { info.GetCurrentThreadID(&raw mut thread) };
+        }
+        self.ring.push(Entry { thread, os_thread: os_thread(), moment });
+        if is_last {
             let begin = Instant::now();
             while !self.ring.is_written() && begin.elapsed() < PATIENCE {
                 thread::sleep(PAUSE);
             }
         }
-    }
-
-    fn frame(&self, function: FunctionId, answer: HResult) {
-        self.push(Moment::Frame(function, answer));
     }
 }

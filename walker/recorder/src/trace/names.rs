@@ -1,7 +1,7 @@
 //! Names, as the runtime says them.
 
-use clr_com::{AssemblyId, ClassId, ICorProfilerInfo2, ModuleId, RuntimeInfo, Token};
-use clr_sampler::names::{class_name, metadata, name, succeeded, text};
+use clr_com::{AssemblyId, ClassId, ICorProfilerInfo2, ModuleId, RuntimeInfo};
+use clr_sampler::names::{class_info, class_name, metadata, module_file, name, text};
 use clr_trace::{IdKind, Names};
 use clr_walker::profiling::{FunctionId, ProfilerInfo as _};
 use std::ptr::null_mut;
@@ -22,24 +22,9 @@ impl RuntimeNames {
         name(&self.0, function).or_else(|| self.0.get_dynamic_function_name(function).ok())
     }
 
-    fn class_module(&self, class: ClassId) -> Option<(ModuleId, Token)> {
-        let (mut module, mut token) = (ModuleId(0), 0);
-        // SAFETY: the pointers are to locals, or NULL where the result is not wanted.
-        let result = unsafe {
-            let (module, token) = (&raw mut module, &raw mut token);
-            self.info().GetClassIDInfo2(class, module, token, null_mut(), 0, null_mut(), null_mut())
-        };
-        succeeded(result).ok().map(|()| (module, token))
-    }
-
     fn class(&self, class: ClassId) -> Option<String> {
-        let (module, token) = self.class_module(class)?;
+        let (module, token) = class_info(self.info(), class).ok()?;
         class_name(&metadata(self.info(), module).ok()?, token).ok()
-    }
-
-    fn module(&self, module: ModuleId) -> Option<String> {
-        let (_, path) = self.0.get_module_info(module).ok()?;
-        path.rsplit(['/', '\\']).next().map(str::to_owned)
     }
 
     fn assembly(&self, assembly: AssemblyId) -> Option<String> {
@@ -59,7 +44,7 @@ impl Names for RuntimeNames {
             IdKind::Assembly => self.assembly(AssemblyId(id)),
             IdKind::Class => self.class(ClassId(id)),
             IdKind::Function => self.function(FunctionId(id)),
-            IdKind::Module => self.module(ModuleId(id)),
+            IdKind::Module => module_file(self.info(), ModuleId(id)).ok(),
             IdKind::AppDomain | IdKind::Thread | IdKind::OsThread => None,
         };
         name.filter(|name| !name.is_empty())
@@ -67,9 +52,9 @@ impl Names for RuntimeNames {
 
     fn module_of(&mut self, kind: IdKind, id: u64) -> Option<String> {
         let module = match kind {
-            IdKind::Class => self.class_module(ClassId(id))?.0,
+            IdKind::Class => class_info(self.info(), ClassId(id)).ok()?.0,
             _ => ModuleId(self.0.get_function_info2(FunctionId(id), None, 0).ok()?.module),
         };
-        self.module(module)
+        module_file(self.info(), module).ok()
     }
 }

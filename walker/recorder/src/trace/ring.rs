@@ -3,8 +3,8 @@
 //! A place is claimed by its number. Only who has claimed it writes there, and only the thread that takes reads it, after it is
 //! marked as full: its lock is never held when somebody asks for it.
 
+use clr_com::Moment;
 use clr_sampler::lock;
-use clr_trace::Moment;
 use clr_walker::profiling::ThreadId;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -25,6 +25,7 @@ use crate::{FAILED, PASSED};
 use account::{Account, Judged, Verdict};
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::Demands;
+use scratch::Scratch;
 use std::io;
 
 /// Runs the profiler and returns the exit code.
@@ -64,7 +65,7 @@ pub(crate) fn host(args: &HostArgs, console: &mut Console<'_>) -> Result<u8, Cli
     let mut is_same = true;
     let mut accounts = Vec::new();
     for generation in on.iter() {
-        let mut lines = asked.as_ref().map(|_| trace::Asked::scratch()).transpose()?;
+        let mut lines = asked.as_ref().map(|_| Scratch::new("trace")).transpose()?;
         let remains =
             child::run(args, generation, lines.as_ref()).map_err(|error: io::Error| {
                 CliError::new(&library, format_args!("its process cannot be started: {error}"))

@@ -1,6 +1,5 @@
 //! `clrsim host --trace` and `--compare`: all calls of a profiler, written and compared.
 
-use super::scratch::Scratch;
 use crate::args::HostArgs;
 use crate::input::{Source, slashed};
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
@@ -9,7 +8,7 @@ use crate::render::json::write_json;
 use crate::render::words::counted;
 use clr_guest::Sink;
 use clr_runtime::generation::Generation;
-use clr_trace::{Comparison, Difference, IdKind, LeftOut, Trace, as_text, compare};
+use clr_trace::{Comparison, Difference, IdKind, LeftOut, Trace, TraceError, as_text, compare};
 use clrsim::Session;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -28,7 +27,7 @@ pub(super) fn sink(path: &Path) -> io::Result<Sink> {
     Ok(Box::new(move |line| {
         let Ok(mut text) = serde_json::to_string(line) else { return };
         text.push('\n');
-        // A failure is noticed: the end of the trace is missing.
+        // A failure is ignored, as in the journal: the end of the trace is missing.
         let _: io::Result<()> = file.write_all(text.as_bytes());
     }))
 }
@@ -47,19 +46,14 @@ impl<'a> Asked<'a> {
             return Ok(None);
         }
         if runtimes != 1 {
-            let what = "is about one runtime: name it with --on".to_owned();
-            return Err(CliError::Text(format!("--trace and --compare: a trace {what}")));
+            let what = "--trace and --compare are about one runtime: name it with --on";
+            return Err(CliError::Text(what.to_owned()));
         }
         if let Some(path) = args.trace.as_deref().filter(|path| *path != Path::new(TERMINAL)) {
             args.draw.replacing.check(path)?;
         }
         let there = args.compare.as_deref().map(read).transpose()?;
         Ok(Some(Self { args, there }))
-    }
-
-    /// Makes the file for the lines of the profiler's process.
-    pub(super) fn scratch() -> io::Result<Scratch> {
-        Scratch::new("trace")
     }
 
     /// Writes the trace, and compares it. Returns true unless there is a difference.
@@ -74,8 +68,7 @@ impl<'a> Asked<'a> {
             self.write(path, lines, console)?;
         }
         let Some((source, there)) = &self.there else { return Ok(true) };
-        let broken = |error| CliError::Text(format!("the trace of this run is broken: {error}"));
-        let here = Trace::read(lines).map_err(broken)?;
+        let here = Trace::read(lines).map_err(|error| broken(&error))?;
         let all = names(text, generation)?;
         let is_named = |kind: IdKind, name: &str| {
             let at = match kind {
@@ -97,16 +90,23 @@ impl<'a> Asked<'a> {
     }
 
     fn write(&self, path: &Path, lines: &str, console: &mut Console<'_>) -> Result<(), CliError> {
-        let shown = || {
-            as_text(lines).map_err(|error| CliError::Text(format!("the trace is broken: {error}")))
+        let is_terminal = path == Path::new(TERMINAL);
+        let is_json = slashed(path).ends_with(LINES) || is_terminal && self.args.json.wanted;
+        let content = if is_json {
+            lines.to_owned()
+        } else {
+            as_text(lines).map_err(|error| broken(&error))?
         };
-        if path == Path::new(TERMINAL) {
-            return Ok(write!(console.out, "{}", shown()?)?);
+        if is_terminal {
+            return Ok(write!(console.out, "{content}")?);
         }
-        let is_json = slashed(path).ends_with(LINES);
-        let content = if is_json { lines.to_owned() } else { shown()? };
         self.args.draw.replacing.write(path, content)
     }
+}
+
+/// Returns the error of a run whose trace cannot be read: its process ended before it could write.
+fn broken(error: &TraceError) -> CliError {
+    CliError::Text(format!("the trace of this run is broken: {error}"))
 }
 
 /// Reads a trace.
@@ -127,7 +127,7 @@ fn names(text: &str, generation: Generation) -> Result<[BTreeSet<String>; 4], Cl
     Ok(session.lookup().all().map(|names| names.into_iter().collect()))
 }
 
-/// What a comparison has found, for a reader.
+/// Result of a comparison, for a reader.
 #[derive(Serialize)]
 struct Report {
     kind: &'static str,
@@ -137,6 +137,7 @@ struct Report {
     here: String,
     is_same: bool,
     callbacks: usize,
+    callbacks_of_program: usize,
     calls: usize,
     left_out: LeftOutWords,
     differences: Vec<Found>,
@@ -174,16 +175,17 @@ impl Found {
 
 impl Report {
     fn new(source: &Source, there: &Trace, here: &Trace, found: Comparison) -> Self {
-        let Comparison { differences, callbacks, calls, left_out } = found;
+        let is_same = found.is_same();
+        let Comparison { differences, callbacks, callbacks_of_program, calls, left_out } = found;
         let LeftOut { unnamed, chance, native } = left_out;
         Self {
             kind: "comparison",
             trace: source.name.clone(),
             there: there.runtime.clone(),
             here: here.runtime.clone(),
-            // A comparison of nothing says nothing.
-            is_same: differences.is_empty() && callbacks > 0,
+            is_same,
             callbacks,
+            callbacks_of_program,
             calls,
             left_out: LeftOutWords { unnamed, chance, native },
             differences: differences.iter().map(Found::new).collect(),
@@ -205,12 +207,14 @@ impl Report {
         if self.is_same {
             writeln!(out, "{GOOD}the same story{GOOD:#}")?;
         } else if self.differences.is_empty() {
-            writeln!(out, "{BAD}nothing was compared{BAD:#}: the text names nothing of the trace")?;
+            let why = "no callback that is kept is about the program";
+            writeln!(out, "{BAD}nothing was compared{BAD:#}: {why}")?;
         }
         let LeftOutWords { unnamed, chance, native } = self.left_out;
         let callbacks = counted(self.callbacks, "callback", "callbacks");
+        let of_program = self.callbacks_of_program;
         let calls = counted(self.calls, "call", "calls");
-        writeln!(out, "  compared: {callbacks} and {calls}")?;
+        writeln!(out, "  compared: {callbacks}, {of_program} of the program, and {calls}")?;
         writeln!(
             out,
             "{DIM}  left out of the trace: {unnamed} about code that the text does not name, {chance} \

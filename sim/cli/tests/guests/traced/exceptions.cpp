@@ -3,15 +3,8 @@
 
 namespace guest {
 
-struct Exceptions : Profiler {
-    ICorProfilerInfo2 *info = nullptr;
-
-    HRESULT Initialize(void *unknown) override {
-        info = query<ICorProfilerInfo2>(unknown);
-        // EXCEPTIONS, JIT_COMPILATION, DISABLE_INLINING, ENABLE_STACK_SNAPSHOT.
-        return info ? info->SetEventMask(0x10200060) : E_FAIL;
-    }
-
+// EXCEPTIONS, JIT_COMPILATION, DISABLE_INLINING, ENABLE_STACK_SNAPSHOT.
+struct Exceptions : Asking<ICorProfilerInfo2, 0x10200060> {
     HRESULT walk(const char *where) {
         Frames frames{info};
         frames.print(where, info->DoStackSnapshot(0, Frames::on_frame, 0, &frames, nullptr, 0));
@@ -23,10 +16,6 @@ struct Exceptions : Profiler {
     HRESULT ExceptionUnwindFunctionLeave() override { return walk("unwound"); }
     HRESULT ExceptionCatcherEnter(uint64_t, uint64_t) override { return walk("caught"); }
     HRESULT ExceptionCatcherLeave() override { return walk("over"); }
-    HRESULT Shutdown() override {
-        info->Release();
-        return S_OK;
-    }
 };
 
 Profiler *make() { return new Exceptions; }

@@ -3,15 +3,8 @@
 
 namespace guest {
 
-struct Modules : Profiler {
-    ICorProfilerInfo3 *info = nullptr;
-
-    HRESULT Initialize(void *unknown) override {
-        info = query<ICorProfilerInfo3>(unknown);
-        // MODULE_LOADS, JIT_COMPILATION, DISABLE_INLINING.
-        return info ? info->SetEventMask(0x200024) : E_FAIL;
-    }
-
+// MODULE_LOADS, JIT_COMPILATION, DISABLE_INLINING.
+struct Modules : Asking<ICorProfilerInfo3, 0x200024> {
     HRESULT ModuleLoadFinished(uint64_t module, HRESULT) override {
         WCHAR name[512];
         uint32_t len = 0, flags = 0;
@@ -47,11 +40,6 @@ struct Modules : Profiler {
         info->GetCodeInfo(function, &start, &size);
         uint64_t found = 0;
         info->GetFunctionFromIP(start, &found);
-        return S_OK;
-    }
-
-    HRESULT Shutdown() override {
-        info->Release();
         return S_OK;
     }
 };

@@ -3,15 +3,8 @@
 
 namespace guest {
 
-struct Threads : Profiler {
-    ICorProfilerInfo3 *info = nullptr;
-
-    HRESULT Initialize(void *unknown) override {
-        info = query<ICorProfilerInfo3>(unknown);
-        // GC, JIT_COMPILATION, THREADS.
-        return info ? info->SetEventMask(0x2A0) : E_FAIL;
-    }
-
+// GC, JIT_COMPILATION, THREADS.
+struct Threads : Asking<ICorProfilerInfo3, 0x2A0> {
     HRESULT ask(uint64_t thread) {
         uint32_t number = 0;
         void *handle = nullptr;
@@ -32,10 +25,6 @@ struct Threads : Profiler {
     HRESULT ThreadDestroyed(uint64_t) override { return own(); }
     HRESULT GarbageCollectionStarted(int32_t, const BOOL *, uint32_t) override { return own(); }
     HRESULT GarbageCollectionFinished() override { return own(); }
-    HRESULT Shutdown() override {
-        info->Release();
-        return S_OK;
-    }
 };
 
 Profiler *make() { return new Threads; }

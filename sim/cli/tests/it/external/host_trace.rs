@@ -111,6 +111,31 @@ fn a_trace_that_lost_calls_or_is_about_other_code_is_no_success() {
     assert!(text.contains("is not whole: 3 calls are missing, as it says"), "{text}");
     let (code, comparison) = story.compared(&story.lines[..1]);
     assert_eq!((code, &comparison["is_same"]), (1, &false.into()), "{comparison:#}");
+    // Where nothing is thrown, a profiler of exceptions has a start and an end, and nothing between.
+    let library = guest("traced/exceptions", &[]);
+    let [path, idle] = ["idle.jsonl", "idle.kdl"].map(|name| story.folder.path().join(name));
+    std::fs::write(&idle, "function \"App.Main\" kind=\"jit\" { body { work 1 } }\n").unwrap();
+    let run = |option: &str| {
+        let args = ["--on", "net8-unix", option, path.to_str().unwrap()];
+        Host::new(&library, idle.to_str().unwrap()).args(&args).run()
+    };
+    // Such a run is no success by itself, either.
+    assert_eq!(run("--trace").0, 1);
+    let (code, text) = run("--compare");
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("nothing was compared"), "{text}");
+}
+
+#[test]
+#[ignore = "external: needs a C++ compiler"]
+fn every_field_of_a_comparison_is_described() {
+    let story = Story::new();
+    let mut fields = BTreeSet::new();
+    let mut lines = story.lines.clone();
+    let mask = story.line(&["\"calls\"", "SetEventMask"]);
+    lines.drain(mask..mask + 2);
+    super::fields::fields(&story.compared(&lines).1, &mut fields);
+    assert_eq!(fields, super::fields::described("host --compare"));
 }
 
 /// The program of a trace makes the callbacks of the trace.

@@ -2,7 +2,7 @@
 
 use super::replacement::replace_imports;
 use super::{backtrace, guest_thread, sanitizer, system};
-use crate::library::Library;
+use clr_com::ProfilerLibrary;
 use clr_explore::CurrentThread;
 use clrsim::hosting::Turns;
 use std::ffi::{CStr, c_void};
@@ -34,7 +34,7 @@ impl Turns for GuestThreads {
 
 /// A library whose threads run under the scheduler.
 #[derive(Debug)]
-pub struct ScheduledLibrary(Library);
+pub struct ScheduledLibrary(ProfilerLibrary);
 
 impl ScheduledLibrary {
     /// Prepares this process for a library.
@@ -63,7 +63,7 @@ impl ScheduledLibrary {
         #[cfg(target_os = "linux")]
         let library = Self::open(path)?;
         #[cfg(windows)]
-        let library = Library::load(path)?;
+        let library = ProfilerLibrary::load(path)?;
         let after = loaded_objects();
         for object in &before {
             backtrace::note(object, false);
@@ -81,16 +81,19 @@ impl ScheduledLibrary {
 
     /// Loads a library. What its static objects do at the end is for interleavings.
     #[cfg(target_os = "linux")]
-    fn open(path: &Path) -> Result<Library, String> {
+    fn open(path: &Path) -> Result<ProfilerLibrary, String> {
         let (library, new) = system::open_library(path);
         if !new.is_empty() {
             system::forget_exit();
         }
         system::initialise();
         system::skip_destructors();
-        // The system says why there is none.
-        NonNull::new(library)
-            .map_or_else(|| Library::load(path), |library| Ok(Library::of(library)))
+        match NonNull::new(library) {
+            // SAFETY: it was loaded above.
+            Some(handle) => Ok(unsafe { ProfilerLibrary::of(handle) }),
+            // The system says why there is none.
+            None => ProfilerLibrary::load(path),
+        }
     }
 
     /// Loads a library if its initialisers return, and start no threads. The others are for

@@ -1,36 +1,73 @@
-//! Shared libraries: `LoadLibrary` as the CLR and its PAL have it.
+//! A profiler's library, as the CLR and its PAL load it.
 
+use crate::{Bool, Guid};
+use clr_walker::profiling::HResult;
 use std::ffi::{CStr, c_void};
 use std::path::Path;
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
+
+/// `DllGetClassObject`, the export by which a runtime gets a profiler.
+pub type GetClassObject =
+    unsafe extern "system" fn(*const Guid, *const Guid, *mut *mut c_void) -> HResult;
+
+/// `DllMain`.
+type DllMain = unsafe extern "system" fn(*mut c_void, u32, *mut c_void) -> Bool;
+
+/// The reason why `DllMain` is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MainReason {
+    /// `DLL_PROCESS_DETACH`.
+    Detach = 0,
+    /// `DLL_PROCESS_ATTACH`.
+    Attach = 1,
+}
 
 /// A loaded library. It stays loaded unless it is [unloaded](Self::unload).
 #[derive(Debug)]
-pub(crate) struct Library(NonNull<c_void>);
+pub struct ProfilerLibrary(NonNull<c_void>);
 
-impl Library {
+impl ProfilerLibrary {
     /// Loads a library, and executes its initialisers.
     ///
     /// # Errors
     /// Returns the system's message.
-    pub(crate) fn load(path: &Path) -> Result<Self, String> {
+    pub fn load(path: &Path) -> Result<Self, String> {
         system::load(path).map(Self)
     }
 
     /// Returns the library with a handle of the system.
-    #[cfg(all(target_os = "linux", scheduled))]
-    pub(crate) const fn of(handle: NonNull<c_void>) -> Self {
+    ///
+    /// # Safety
+    /// The handle is that of a library which is loaded, and stays so.
+    pub const unsafe fn of(handle: NonNull<c_void>) -> Self {
         Self(handle)
     }
 
     /// Returns the address of an export.
-    pub(crate) fn export(&self, name: &CStr) -> Option<NonNull<c_void>> {
+    pub fn export(&self, name: &CStr) -> Option<NonNull<c_void>> {
         system::export(self.0, name)
     }
 
+    /// Returns `DllGetClassObject`, if the library exports it.
+    pub fn get_class_object(&self) -> Option<GetClassObject> {
+        let found = self.export(c"DllGetClassObject")?;
+        // SAFETY: the documented function of this name.
+        Some(unsafe { std::mem::transmute::<*mut c_void, GetClassObject>(found.as_ptr()) })
+    }
+
+    /// Calls `DllMain` on Unix, as the PAL does (src/pal/src/loader/module.cpp of CoreCLR 3.1); the loader of Windows calls it
+    /// itself. Returns false if it refuses.
+    pub fn call_main(&self, reason: MainReason) -> bool {
+        let Some(main) = self.export(c"DllMain").filter(|_| cfg!(unix)) else { return true };
+        // SAFETY: the documented function of this name, with the documented arguments.
+        unsafe {
+            let main = std::mem::transmute::<*mut c_void, DllMain>(main.as_ptr());
+            main(self.handle(), reason as u32, null_mut()) != 0
+        }
+    }
+
     /// Returns the system's handle.
-    #[cfg(any(unix, scheduled))]
-    pub(crate) const fn handle(&self) -> *mut c_void {
+    pub const fn handle(&self) -> *mut c_void {
         self.0.as_ptr()
     }
 
@@ -38,11 +75,7 @@ impl Library {
     ///
     /// # Safety
     /// Nothing of the library is called or accessed after this.
-    pub(crate) unsafe fn unload(self) {
-        #[cfg(scheduled)]
-        if crate::scheduled::is_in_interleaving() {
-            return crate::scheduled::unload(self.handle());
-        }
+    pub unsafe fn unload(self) {
         // SAFETY: the caller's promise.
         unsafe { system::unload(self.0) };
     }

@@ -17,8 +17,8 @@ use super::thread::{Body, CurrentThread, Handlers, TurnOrder};
 use super::turns::Turns;
 use super::verdict::Verdict;
 use clr_coroutine::{Id, Scope, Stacks, State as Was};
-use clr_runtime::Outcome;
 use clr_runtime::profiling::CallbackKind;
+use clr_runtime::{OsThreadId, Outcome};
 use clr_unwind::Registers;
 use clr_world::content::ContentHasher;
 use clr_world::{SignalError, SignalStack, WorldState};
@@ -327,6 +327,10 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                         // threads.
                         drop(state);
                         kernel.all_ended();
+                    } else if known.ended {
+                        let os = known.os;
+                        drop(state);
+                        kernel.detach_from_runtime(os);
                     }
                 }
             }
@@ -348,7 +352,17 @@ impl Kernel<'_> {
         let mut world = self.world.borrow_mut();
         world.sync();
         let arguments = world.callback_arguments(thread.index());
-        Callback { kind, thread: world.object(thread.index()).unwrap_or_default(), arguments }
+        let own = || world.object(thread.index()).unwrap_or_default();
+        let about = if arguments.thread.0 == 0 { own() } else { arguments.thread };
+        Callback { kind, thread: about, arguments }
+    }
+
+    /// Notes in the runtime that a thread of the profiler has ended, if the runtime knows the thread.
+    fn detach_from_runtime(&self, os: OsThreadId) {
+        if self.runtime.object_of(os).is_some() {
+            self.touch(self.of_runtime());
+            self.world.borrow_mut().detach_thread(os);
+        }
     }
 
     /// Consumes a signal of a thread.

@@ -97,7 +97,10 @@ impl Session {
             let mut world = world.borrow_mut();
             world.sync();
             let os = world.os(thread).unwrap_or_default();
-            (os, world.object(thread).unwrap_or_default(), world.callback_arguments(thread))
+            let arguments = world.callback_arguments(thread);
+            let own = || world.object(thread).unwrap_or_default();
+            let about = if arguments.thread.0 == 0 { own() } else { arguments.thread };
+            (os, about, arguments)
         };
         let raised = inner.acting_as(os, || match event {
             StepEvent::Callback(kind) if kind != Kind::EnterLeaveSlow => {

@@ -17,7 +17,7 @@ use crate::stubs::{EMPTY_HANDLE, Shared, Stub, method_id};
 use clr_codegen::{FunctionIndex, Service};
 use clr_runtime::profiling::{CallbackKind as Kind, ProfilerCallback, SuspensionReason};
 use clr_unwind::{Gpr, Memory as _, Position};
-use clr_walker::profiling::FunctionId;
+use clr_walker::profiling::{FunctionId, ThreadId};
 
 /// `call [rip + disp]`: its opcode and ModRM.
 const CALL_MEMORY: (u8, u8) = (0xFF, 0x15);
@@ -53,8 +53,8 @@ pub struct CallbackArguments {
     pub finalizing: bool,
     /// The handles that have an object, with it, in the callback of the roots.
     pub roots: Vec<(u64, u64)>,
-    /// The thread that the callback is about, if that is not the calling one.
-    pub thread: Option<usize>,
+    /// The thread that the callback is about, if that is not the calling one; else 0.
+    pub thread: ThreadId,
     /// Control returns from the other side, in a callback of a transition.
     pub returns: bool,
     /// The program has asked for the GC.
@@ -150,7 +150,13 @@ impl World<'_> {
             allocated: self.made.allocated,
             collection: executed.collection.unwrap_or_default(),
             finalizing: self.made.arranged.is_queued(),
-            thread: self.named_thread(thread).filter(|_| kind == Kind::ThreadNameChanged),
+            thread: match kind {
+                Kind::ThreadNameChanged => {
+                    let named = self.named_thread(thread).filter(|named| *named != thread);
+                    named.and_then(|named| self.object(named)).unwrap_or_default()
+                }
+                _ => executed.about.unwrap_or_default().thread,
+            },
             returns: executed.about.map_or_else(
                 || {
                     matches!(

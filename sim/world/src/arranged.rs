@@ -150,6 +150,13 @@ impl World<'_> {
                 arranged.changes += 1;
                 arranged.finalizing.extend(arranged.process_exit);
             }
+            Step::TakeFinalizer if !self.made.arranged.detached.is_empty() => {
+                self.remove_detached(thread);
+            }
+            Step::Removed => {
+                self.made.arranged.changes += 1;
+                self.made.arranged.is_finalizing = false;
+            }
             Step::TakeFinalizer => {
                 let Some(method) = self.made.arranged.finalizing.pop_front() else {
                     return Ok(self.end_quietly(thread));
@@ -205,9 +212,9 @@ impl World<'_> {
             Awaited::Start => !arranged.started.contains(&thread) && self.has_others(thread),
             Awaited::End(other) => self.threads.get(other).is_some_and(|other| !other.ended),
             Awaited::Tiers => !self.has_tier_for(thread) && self.has_others(thread),
-            Awaited::Finalizable => arranged.finalizing.is_empty() && self.has_others(thread),
+            Awaited::Finalizable => arranged.is_idle() && self.has_others(thread),
             Awaited::Finalizers => {
-                self.has_finalizer() && (arranged.is_finalizing || !arranged.finalizing.is_empty())
+                self.has_finalizer() && (arranged.is_finalizing || !arranged.is_idle())
             }
         }
     }

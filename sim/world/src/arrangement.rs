@@ -1,5 +1,6 @@
 //! The data about what a program has arranged with the runtime.
 
+use clr_walker::profiling::ThreadId;
 use std::collections::{BTreeSet, VecDeque};
 
 /// The arrangements of the program. Methods are named by their ids.
@@ -17,7 +18,9 @@ pub(super) struct Arranged {
     /// Finalizers of objects that are alive, and of those that the finalizer's thread has still to run.
     pub finalizable: Vec<u64>,
     pub finalizing: VecDeque<u64>,
-    /// The finalizer's thread runs a method.
+    /// Threads of the runtime that have ended in the system, which the finalizer's thread has still to remove.
+    pub detached: VecDeque<ThreadId>,
+    /// The finalizer's thread runs a method, or removes a thread.
     pub is_finalizing: bool,
     /// Threads that were started, by index.
     pub started: BTreeSet<usize>,
@@ -34,13 +37,18 @@ pub(super) enum Awaited {
     End(usize),
     /// There is a method for the thread of tiered compilation.
     Tiers,
-    /// There is a method for the finalizer's thread.
+    /// There is a method or a thread for the finalizer's thread.
     Finalizable,
-    /// The finalizer's thread has run all methods.
+    /// The finalizer's thread has run all methods, and removed all threads.
     Finalizers,
 }
 
 impl Arranged {
+    /// Returns true if the finalizer's thread has nothing to do.
+    pub(super) fn is_idle(&self) -> bool {
+        self.finalizing.is_empty() && self.detached.is_empty()
+    }
+
     /// Returns true if objects wait for the finalizer's thread.
     pub(super) fn is_queued(&self) -> bool {
         !self.finalizing.is_empty()

@@ -27,7 +27,7 @@ use clr_runtime::{
 };
 use clr_unwind::{CodeMap, CodeMapError, Gpr, Unreadable};
 use clr_walker::profiling::{EventMask, FunctionId as MethodId, ThreadId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use thiserror::Error;
@@ -248,7 +248,8 @@ impl Build {
         let of_pool = matches!(start, ThreadStart::OfPool(_));
         let by_program = matches!(start, ThreadStart::ByProgram(_)) || of_pool;
         let foreground = matches!(start, ThreadStart::Managed(_) | ThreadStart::ByProgram(_));
-        let waits = by_program.then_some(Step::AwaitProgram(Awaited::Start));
+        let mut pending = VecDeque::new();
+        pending.extend(by_program.then_some(Step::AwaitProgram(Awaited::Start)));
         let (start, entry, object) = match start {
             ThreadStart::Managed(start)
             | ThreadStart::ByProgram(start)
@@ -264,6 +265,10 @@ impl Build {
             }
             ThreadStart::Finalizer => {
                 let root = self.expanded.shared.get(&Shared::FinalizerThread).copied();
+                if root.is_none() {
+                    // A program without finalizers has no code for it: it only removes threads.
+                    pending.extend([Step::AwaitProgram(Awaited::Finalizable), Step::TakeFinalizer]);
+                }
                 (FunctionIndex::default(), root, Some(ThreadId(own)))
             }
             ThreadStart::Tiering => {
@@ -303,7 +308,7 @@ impl Build {
             cpu,
             is_synced: false,
             shadow_stack,
-            pending: waits.into_iter().collect(),
+            pending,
             in_callback: None,
             about: None,
             served: None,

@@ -42,6 +42,7 @@ mod collection;
 mod common;
 mod compilation;
 pub mod content;
+mod detached;
 mod exception_class;
 mod exceptions;
 mod fault;
@@ -396,6 +397,7 @@ impl<'b> World<'b> {
             Err(StopReason::Trap { id, .. }) => {
                 let Some(service) = Service::from_number(id) else {
                     executed.ended = true;
+                    self.detach_if_native(thread);
                     return Ok(StepEvent::Ended);
                 };
                 let steps = self.serve(thread, service);

@@ -39,6 +39,7 @@ impl World<'_> {
             Step::AwaitProgram(_)
             | Step::RaiseProcessExit
             | Step::TakeFinalizer
+            | Step::Removed
             | Step::TakeTier
             | Step::Die(_)
             | Step::Notify(_) => return self.arranged_step(thread, step),
@@ -133,7 +134,9 @@ impl World<'_> {
             CallbackMode::Any => before,
         };
         self.set_cooperative(thread, within);
+        // A thread that another one reports is no longer listed.
         if kind == CallbackKind::ThreadDestroyed
+            && about.is_none()
             && let Some(os) = self.os(thread)
         {
             self.runtime.change_thread(os, |thread| thread.reported_dead = true);

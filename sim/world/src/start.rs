@@ -66,7 +66,8 @@ impl World<'_> {
             Step::CallbackIn(Kind::ThreadAssignedToOSThread, CallbackMode::Cooperative),
         ];
         for executed in self.threads.iter_mut().filter(|executed| executed.is_finalizer) {
-            executed.pending.extend(created);
+            let work = core::mem::take(&mut executed.pending);
+            executed.pending.extend(created.into_iter().chain(work));
         }
     }
 

@@ -5,7 +5,7 @@ use crate::stubs::Shared;
 use clr_codegen::{FuncletKind, FunctionIndex};
 use clr_runtime::Lock;
 use clr_runtime::profiling::{CallbackKind as Kind, CallbackMode};
-use clr_walker::profiling::FunctionId;
+use clr_walker::profiling::{FunctionId, ThreadId};
 
 /// A part of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,8 +65,10 @@ pub(super) enum Step {
     AwaitProgram(Awaited),
     /// The handler of the process's end is queued for the finalizer's thread.
     RaiseProcessExit,
-    /// The finalizer's thread takes the next method.
+    /// The finalizer's thread takes the next method, or removes a thread that has ended in the system.
     TakeFinalizer,
+    /// The finalizer's thread has removed a thread.
+    Removed,
     /// A thread of tiered compilation takes the next method.
     TakeTier,
     /// The runtime counts as started.
@@ -90,6 +92,8 @@ pub(super) struct About {
     pub caller: FunctionId,
     /// `ModuleID` of the module, if it is about one alone.
     pub module: u64,
+    /// The thread, if it is about another one than that which makes it.
+    pub thread: ThreadId,
     /// Control returns, in a transition.
     pub returns: bool,
 }

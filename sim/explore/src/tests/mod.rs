@@ -2,6 +2,7 @@ mod accesses;
 mod actions;
 mod contents;
 mod counting;
+mod detached;
 mod determinism;
 mod drawn;
 mod endings;
@@ -53,7 +54,7 @@ use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind;
 use clr_runtime::{Lock, OsThreadId, Outcome, Suspension, Wait};
 use clr_walker::profiling::{
-    CodeRange, EventMask, HResult, ProfilerInfo as _, SnapshotCallback, SnapshotFlags,
+    CallError, CodeRange, EventMask, HResult, ProfilerInfo as _, SnapshotCallback, SnapshotFlags,
     SnapshotFrame, SnapshotRequest, StackRoot, TargetThread, ThreadId,
 };
 use clr_world::ThreadStart;

@@ -281,17 +281,20 @@ impl Recorder<'_> {
             Some(_) => SequenceMode::Preemptive,
         };
         let arguments = world.callback_arguments(thread);
+        let about = world.shared().thread_of(arguments.thread, |thread| thread.os).unwrap_or(os);
         let (name, arguments) = match (kind, world.hook(thread)) {
             (Kind::EnterLeaveSlow, Some((hook, function))) => {
                 (hook_name(hook), function_name(world, function))
             }
             _ if kind == Kind::ThreadNameChanged => {
-                let about = arguments.thread.unwrap_or(thread);
-                let number = self.number(world.os(about).unwrap_or_default());
-                let name = self.names.get(about).map_or("", String::as_str);
-                (kind.name(), format!("T{number} {name}"))
+                let at = (0..world.thread_count()).find(|it| world.os(*it) == Some(about));
+                let name = at.and_then(|at| self.names.get(at)).map_or("", String::as_str);
+                (kind.name(), format!("T{} {name}", self.number(about)))
             }
-            _ => (kind.name(), words(world, kind, &arguments, number)),
+            _ => {
+                let about = self.number(about);
+                (kind.name(), words(world, kind, &arguments, about))
+            }
         };
         let names: &[&str] = match kind {
             Kind::SurvivingReferences => &["SurvivingReferences2", "SurvivingReferences"],

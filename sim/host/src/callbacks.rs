@@ -152,11 +152,9 @@ impl Target {
         unsafe {
             match (raised.kind, &self.eighth, &self.ninth) {
                 (Kind::JITCompilationStarted, ..) => {
-                    inner.compiling.borrow_mut().insert(function);
                     call(&mut || to.JITCompilationStarted(function, 1));
                 }
                 (Kind::JITCompilationFinished, ..) => {
-                    inner.compiling.borrow_mut().remove(&function);
                     call(&mut || to.JITCompilationFinished(function, HResult::OK, 1));
                 }
                 (Kind::JITInlining, ..) => {

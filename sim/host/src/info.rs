@@ -136,14 +136,6 @@ impl Call<'_> {
         self.runtime().metadata.class(id).map_or_else(|| self.unknown(id), Ok)
     }
 
-    /// Refuses a function that the JIT compiles: it has no code yet.
-    fn check_compiled(&self, function: FunctionId) -> Result<(), CallError<Outcome>> {
-        if self.session.compiling.borrow().contains(&function) {
-            return Err(HResult::FUNCTION_NOT_COMPILED.into());
-        }
-        Ok(())
-    }
-
     /// Notes an id that is no FunctionID.
     fn check_function(&self, function: FunctionId) {
         if self.runtime().code.method(function).is_none() {

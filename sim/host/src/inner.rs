@@ -25,7 +25,7 @@ use clr_runtime::generation::Generation;
 use clr_runtime::metadata::ModuleImage;
 use clr_runtime::profiling::CallbackKind;
 use clr_scenario::Scenario;
-use clr_walker::profiling::{FunctionId, HResult};
+use clr_walker::profiling::HResult;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::btree_map::Entry;
@@ -96,8 +96,6 @@ pub(crate) struct Inner {
     /// Number of modules that are loaded, of those that a process has from its start; more than there are
     /// when all are.
     pub(crate) modules_loaded: Cell<usize>,
-    /// The functions that the JIT compiles.
-    pub(crate) compiling: RefCell<BTreeSet<FunctionId>>,
     pub(crate) environment: Environment,
     pub(crate) heap: Heap,
     /// The objects of the profiler's handles.

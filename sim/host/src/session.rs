@@ -135,7 +135,6 @@ impl Session {
             exports: RefCell::default(),
             objects_made: Cell::new(0),
             modules_loaded: Cell::new(usize::MAX),
-            compiling: RefCell::default(),
             environment: Environment::default(),
             heap: Heap::default(),
             handles: RefCell::default(),

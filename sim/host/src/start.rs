@@ -49,7 +49,6 @@ impl Session {
             process.gc_initialized &= !is_new;
         });
         inner.modules_loaded.set(if is_new { 0 } else { usize::MAX });
-        inner.compiling.borrow_mut().clear();
         inner.high_events.set(0);
         inner.hooks.clear();
         inner.events.clear();
@@ -111,8 +110,17 @@ impl Session {
             // The module is one of the process when its load has begun, or, if nobody hears of that, when it is over.
             loaded += usize::from(kind == Kind::ModuleLoadFinished);
             inner.modules_loaded.set(loaded);
+            if let StartSubject::Module(module) = subject {
+                runtime.unfinished.borrow_mut().note_load(kind, module);
+            }
+            let ends = || {
+                if let StartSubject::Module(module) = subject {
+                    runtime.unfinished.borrow_mut().note_end(kind, module);
+                }
+            };
             let is_wanted = runtime.process.get().requests(kind);
             if !is_wanted || inner.is_detaching() {
+                ends();
                 continue;
             }
             inner.acting_as(os, || {
@@ -120,6 +128,7 @@ impl Session {
                     inner.enter(kind.name(), || target.raise_start(runtime, kind, subject));
                 });
             });
+            ends();
         }
         inner.detach_if_asked();
     }

@@ -38,6 +38,7 @@ pub mod process;
 mod profiler_rules;
 pub mod profiling;
 pub mod thread;
+mod unfinished;
 pub mod wait;
 #[cfg(test)]
 pub(crate) mod words;
@@ -56,6 +57,7 @@ pub use profiler_rules::{ProfilerAction, RuleViolation};
 pub use thread::{
     CallbackState, ContextSafety, OsThreadId, THREAD_OBJECT_SIZE, Thread, ThreadFields, ThreadLife,
 };
+pub use unfinished::Unfinished;
 pub use wait::Wait;
 
 use crate::explain::{Event, Log};
@@ -145,6 +147,8 @@ pub struct Runtime<'a, M = Machine> {
     /// Receiver of the callbacks, unless [`Caller::with_profiler`](crate::profiling::Caller::with_profiler)
     /// names another one.
     pub profiler: Option<&'a dyn Profiler<'a, M>>,
+    /// What is being loaded or compiled.
+    pub unfinished: RefCell<Unfinished>,
     /// Log of events and decisions, with their reasons.
     pub log: Log,
     /// The frameInfo of the callback that is being made: its handle and the function it is for.
@@ -177,6 +181,7 @@ impl<M: TargetMemory> Runtime<'_, M> {
             process: Cell::default(),
             threads: RefCell::default(),
             profiler: None,
+            unfinished: RefCell::default(),
             log: Log::default(),
             frame_info: Cell::default(),
             next_frame_info: Cell::new(1),

@@ -205,7 +205,7 @@ impl World<'_> {
     }
 
     /// Returns the method that a callback is about, or 0.
-    fn function_of_callback(&self, thread: usize, kind: Kind) -> FunctionId {
+    pub(super) fn function_of_callback(&self, thread: usize, kind: Kind) -> FunctionId {
         let named_in = |register| {
             FunctionId(self.registers_of(thread).map_or(0, |registers| registers.get(register)))
         };

@@ -25,6 +25,8 @@ pub struct CommonRuntime {
     process: Process,
     gcs: [u32; 3],
     induced: bool,
+    /// Number of changes of what is being loaded and compiled.
+    unfinished: u64,
 }
 
 /// The entry of a thread in the list of threads.
@@ -55,7 +57,12 @@ impl World<'_> {
         });
         let gcs = [self.collections, self.gcs_wanted, self.gcs_made];
         CommonState {
-            runtime: CommonRuntime { process, gcs, induced: self.made.induced },
+            runtime: CommonRuntime {
+                process,
+                gcs,
+                induced: self.made.induced,
+                unfinished: self.runtime.unfinished.borrow().changes(),
+            },
             listed: listed.unwrap_or_default(),
             made: self.made.numbers(self.runtime.code.il_versions.borrow().changes()),
         }

@@ -145,7 +145,11 @@ impl World<'_> {
             readers: ContentHasher::of(
                 &known.iter().map(|thread| thread.code_manager_reads).collect::<Vec<_>>(),
             ),
-            runtime: ContentHasher::of(&(self.common(usize::MAX).runtime, self.process_end)),
+            runtime: ContentHasher::of(&(
+                self.common(usize::MAX).runtime,
+                self.process_end,
+                &*self.runtime.unfinished.borrow(),
+            )),
             threads: ContentHasher::of(&known.iter().map(listed).collect::<Vec<_>>()),
             // A request of a ReJIT is for the compilations, which are among these.
             objects: ContentHasher::of(&(&self.made, &*self.runtime.code.il_versions.borrow())),

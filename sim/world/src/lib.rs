@@ -90,7 +90,7 @@ use clr_machine::{SavePoint, StopReason};
 use clr_runtime::code_manager::IlVersions;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind;
-use clr_runtime::{OsThreadId, Process, Runtime, Thread};
+use clr_runtime::{OsThreadId, Process, Runtime, Thread, Unfinished};
 use clr_walker::profiling::ThreadId;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -154,6 +154,7 @@ pub struct WorldState {
     made: Made,
     freed: usize,
     il_versions: IlVersions,
+    unfinished: Unfinished,
     trap: bool,
     process_end: Option<ProcessEnd>,
 }
@@ -279,6 +280,7 @@ impl<'b> World<'b> {
             made: self.made.clone(),
             freed: self.runtime.code.freed_count(),
             il_versions: self.runtime.code.il_versions.borrow().clone(),
+            unfinished: self.runtime.unfinished.borrow().clone(),
             trap: self.trap,
             process_end: self.process_end,
         }
@@ -300,6 +302,7 @@ impl<'b> World<'b> {
         self.made.clone_from(&state.made);
         self.runtime.code.unfree(state.freed);
         self.runtime.code.il_versions.borrow_mut().clone_from(&state.il_versions);
+        self.runtime.unfinished.borrow_mut().clone_from(&state.unfinished);
         self.trap = state.trap;
         self.process_end = state.process_end;
         true

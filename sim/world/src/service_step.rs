@@ -17,6 +17,13 @@ impl World<'_> {
         if self.waits_to_call_back(thread, step).is_some() {
             return Ok(self.wait(thread, step));
         }
+        match step {
+            Step::Callback(kind) | Step::CallbackIn(kind, _) => {
+                self.note_unfinished(thread, kind, None);
+            }
+            Step::CallbackAbout(kind, about) => self.note_unfinished(thread, kind, Some(about)),
+            _ => {}
+        }
         Ok(match step {
             Step::Callback(kind) | Step::CallbackIn(kind, _) | Step::CallbackAbout(kind, _)
                 if !self.wants(kind) =>
@@ -150,6 +157,10 @@ impl World<'_> {
 
     /// Ends a callback: the thread has its mode from before.
     pub(super) fn leave_callback(&mut self, thread: usize) {
+        if let Some(kind @ CallbackKind::AssemblyLoadFinished) = self.callback(thread) {
+            let module = self.callback_arguments(thread).module;
+            self.runtime.unfinished.borrow_mut().note_end(kind, module);
+        }
         let Some(executed) = self.threads.get_mut(thread) else { return };
         executed.in_callback = None;
         executed.about = None;

@@ -13,7 +13,8 @@ use clr_com::{
 };
 use clr_metadata as md;
 use clr_metadata::{Table, table_of};
-use clr_walker::profiling::HResult;
+use clr_runtime::Outcome;
+use clr_walker::profiling::{CallError, HResult};
 use std::ffi::c_void;
 
 /// `miCodeTypeMask`: 0 is IL, 2 is OPTIL.
@@ -25,6 +26,17 @@ const INTERNAL_CALL: u32 = 0x1000;
 const LARGEST: u32 = 0x0100_0000;
 
 impl Call<'_> {
+    /// Refuses a module that is being loaded, other than the core library, where the runtime answers for IL only afterwards:
+    /// CoreCLR 3.1 (recorded there and on 8, 9, 10 and 11, which answer).
+    fn check_loaded(&self, module: u64) -> Result<(), CallError<Outcome>> {
+        let is_core =
+            self.runtime().metadata.modules().last().is_some_and(|core| core.id == module);
+        if is_core || self.session.generation.family().is_core_since(5) {
+            return Ok(());
+        }
+        self.caller().loaded(module)
+    }
+
     /// Refuses a nil token and one of another table.
     fn check_method(token: u32) -> Result<(), HResult> {
         let is_method = table_of(token) == Some(Table::Method) && md::row_of(token) != 0;
@@ -38,6 +50,7 @@ impl Call<'_> {
         }
         Self::check_method(token)?;
         let id = self.module_of(module.0)?.id;
+        self.check_loaded(id)?;
         let stage = self.session.stage_number();
         let Some(data) = self.session.metadata_of(stage, id) else { return self.unknown(id) };
         let set = self.session.bodies.borrow().get(&(stage, id, token)).copied();
@@ -73,6 +86,7 @@ impl Call<'_> {
             return Ok(HResult::INVALID_ARGUMENT);
         }
         let id = self.module_of(module.0)?.id;
+        self.check_loaded(id)?;
         // A module has one.
         let known = self.session.allocators.borrow().get(&id).copied();
         let made = known.unwrap_or_else(|| {

@@ -21,7 +21,8 @@ impl Call<'_> {
         self.caller().may_fail(self.method)?;
         let code = &self.runtime().code;
         let is_known = |function: &Function| {
-            self.check_compiled(function.function).is_ok() && !code.is_dangling(function.function)
+            self.caller().compiled(function.function).is_ok()
+                && !code.is_dangling(function.function)
         };
         // A profiler is loaded before the first method is compiled.
         let started = self.runtime().process.get().gc_initialized;

@@ -71,7 +71,7 @@ impl Call<'_> {
         Self::check_map((room, len, map))?;
         let versions = self.versions(function, rejit)?;
         // Without code the address is 0, which GetILToNativeMapping3 refuses.
-        let found = versions.first().filter(|_| self.check_compiled(function).is_ok());
+        let found = versions.first().filter(|_| self.caller().compiled(function).is_ok());
         let Some(code) = found else { return Ok(HResult::INVALID_ARGUMENT) };
         // SAFETY: the profiler's pointers.
         Ok(unsafe { self.put_map(code, (room, len, map)) })
@@ -97,7 +97,7 @@ impl Call<'_> {
         self.begin()?;
         let mut found: Vec<_> =
             self.versions(function, rejit)?.iter().map(|code| code.start).collect();
-        if self.check_compiled(function).is_err() {
+        if self.caller().compiled(function).is_err() {
             // CoreCLR 3.1 lists code that does not exist yet as 0 (recorded).
             let lists_missing = !self.session.generation.family().is_core_since(5);
             found = if lists_missing { vec![0] } else { Vec::new() };

@@ -1,7 +1,7 @@
 //! Modules beyond their names: AppDomains, symbols in memory, changed metadata. No module of a text is in memory alone.
 
 use super::Call;
-use crate::out::{Answer, put, put_all};
+use crate::out::{Answer, count, put, put_all};
 use clr_com::{AppDomainId, ICorProfilerInfo3Methods, ICorProfilerInfo7Methods, ModuleId};
 use clr_runtime::metadata::APP_DOMAIN;
 use clr_walker::profiling::HResult;
@@ -14,10 +14,13 @@ impl Call<'_> {
             return Ok(HResult::INVALID_ARGUMENT);
         }
         self.module_of(module.0)?;
+        // Before the load has finished it is in none; a CLR before .NET 9 ends with an access violation then.
+        let is_loaded = self.caller().loaded(module.0).is_ok();
+        let found: &[_] = if is_loaded { &[AppDomainId(APP_DOMAIN)] } else { &[] };
         // SAFETY: the profiler's pointers.
         unsafe {
-            put_all(domains, room, &[AppDomainId(APP_DOMAIN)]);
-            put(len, 1);
+            put_all(domains, room, found);
+            put(len, count(found.len()));
         }
         Ok(HResult::OK)
     });

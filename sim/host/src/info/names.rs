@@ -34,6 +34,7 @@ impl Call<'_> {
         assembly, flags) {
         self.begin()?;
         let module = self.module_of(module.0)?;
+        self.caller().loaded(module.id)?;
         self.caller().may_fail(self.method)?;
         let path = wide(&module.path);
         let metadata = &self.runtime().metadata;
@@ -71,6 +72,7 @@ impl Call<'_> {
         let Some(found) = self.runtime().metadata.assembly(assembly.0) else {
             return self.unknown(assembly.0);
         };
+        self.caller().loaded(found.id)?;
         let text = wide(&found.assembly_name);
         // SAFETY: the profiler's pointers.
         unsafe {

@@ -26,6 +26,9 @@ impl Call<'_> {
 
     /// Returns the method of a token, if its class is loaded.
     fn method_of(&self, module: u64, token: Token) -> Option<&Method> {
+        if self.runtime().unfinished.borrow().has_no_classes(module) {
+            return None;
+        }
         let mut all = self.runtime().code.methods().map(|(_, method)| method);
         all.find(|one| one.module == module && one.token == token)
     }

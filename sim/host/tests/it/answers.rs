@@ -14,9 +14,12 @@ const TEXT: &str = r#"
 function "App.Main" kind="jit" { body { new; first-call "App.Save"; collect } }
 function "App.Save" kind="jit" { body { new } }
 "#;
-/// MONITOR_CLASS_LOADS, _MODULE_LOADS, _JIT_COMPILATION, _EXCEPTIONS, _GC, _THREADS, _OBJECT_ALLOCATED with what it needs: as in
-/// the recordings.
-const EVENTS: u32 = 0x10_03E6;
+/// MONITOR_CLASS_LOADS, _MODULE_LOADS, _ASSEMBLY_LOADS, _JIT_COMPILATION, _EXCEPTIONS, _GC, _THREADS, _OBJECT_ALLOCATED with what it
+/// needs: as in the recordings.
+const EVENTS: u32 = 0x10_03EE;
+/// The ids of interfaces that the calls name.
+static IMPORT: Guid = IMetaDataImport::IID;
+static EMIT: Guid = IMetaDataEmit::IID;
 /// Callback, call and results.
 const TABLE: &str = include_str!("answers.tsv");
 /// The runtimes of the columns.
@@ -108,6 +111,19 @@ fn name(of: &'static str, id: u64) {
     });
 }
 
+/// Names what a callback is about.
+fn name_this(of: &'static str, id: u64) {
+    NAMES.with_borrow_mut(|names| names.insert(of, id));
+}
+
+/// Makes the calls of a callback about a module, with those for the core library, which is loaded first, or for another one.
+fn ask_of_module(callback: &str) {
+    let is_later = NAMES.with_borrow(|names| names.contains_key("core"));
+    ask(callback);
+    let which = if is_later { "another module" } else { "the core library" };
+    ask(&format!("{callback} of {which}"));
+}
+
 struct Asker;
 
 impl IUnknownMethods for Asker {}
@@ -129,8 +145,54 @@ impl ICorProfilerCallbackMethods for Asker {
         result
     }
 
+    unsafe fn AssemblyLoadStarted(&self, assembly: AssemblyId) -> HResult {
+        name_this("this-assembly", assembly.0);
+        ask("AssemblyLoadStarted");
+        HResult::OK
+    }
+
+    unsafe fn ModuleLoadStarted(&self, module: ModuleId) -> HResult {
+        name_this("this-module", module.0);
+        ask_of_module("ModuleLoadStarted");
+        HResult::OK
+    }
+
     unsafe fn ModuleLoadFinished(&self, module: ModuleId, _: HResult) -> HResult {
-        name("core", module.0);
+        name_this("this-module", module.0);
+        ask_of_module("ModuleLoadFinished");
+        HResult::OK
+    }
+
+    unsafe fn ModuleAttachedToAssembly(&self, module: ModuleId, assembly: AssemblyId) -> HResult {
+        name_this("this-module", module.0);
+        name_this("this-assembly", assembly.0);
+        ask_of_module("ModuleAttachedToAssembly");
+        HResult::OK
+    }
+
+    unsafe fn AssemblyLoadFinished(&self, assembly: AssemblyId, _: HResult) -> HResult {
+        name_this("this-assembly", assembly.0);
+        ask_of_module("AssemblyLoadFinished");
+        let module = NAMES.with_borrow(|names| names["this-module"]);
+        name("core", module);
+        HResult::OK
+    }
+
+    unsafe fn ClassLoadStarted(&self, class: ClassId) -> HResult {
+        name_this("this-class", class.0);
+        ask("ClassLoadStarted");
+        HResult::OK
+    }
+
+    unsafe fn ClassLoadFinished(&self, class: ClassId, _: HResult) -> HResult {
+        name_this("this-class", class.0);
+        ask("ClassLoadFinished");
+        HResult::OK
+    }
+
+    unsafe fn JITCompilationStarted(&self, function: FunctionId, _: Bool) -> HResult {
+        name_this("this-function", function.0);
+        ask("JITCompilationStarted");
         HResult::OK
     }
 
@@ -189,6 +251,8 @@ fn right_and_wrong_arguments_are_answered_as_by_a_clr() {
     for (column, generation) in RUNTIMES.into_iter().enumerate() {
         COLUMN.with_borrow_mut(|at| *at = column);
         NAMES.with_borrow_mut(BTreeMap::clear);
+        name("IMetaDataImport", &raw const IMPORT as u64);
+        name("IMetaDataEmit", &raw const EMIT as u64);
         ASKED.with_borrow_mut(|asked| *asked = 0);
         let session = Session::open(TEXT, generation).unwrap();
         let profiler = create::<ICorProfilerCallback4, _>(Asker);

@@ -166,7 +166,31 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
     ) -> Result<&CodeVersion> {
         let (index, _) = self.method(function)?;
         let version = self.runtime.code.versions(index).filter(|code| wanted(code)).last();
-        self.code_at(version.map_or(0, |code| code.start))
+        let code = self.code_at(version.map_or(0, |code| code.start))?;
+        self.compiled(function)?;
+        Ok(code)
+    }
+
+    /// Refuses a function that is compiled for the first time now: it has no code yet.
+    ///
+    /// # Errors
+    /// Returns `CORPROF_E_FUNCTION_NOT_COMPILED`.
+    pub fn compiled(&self, function: FunctionId) -> Result<()> {
+        if self.runtime.unfinished.borrow().is_compiling(function) {
+            return fail(HResult::FUNCTION_NOT_COMPILED);
+        }
+        Ok(())
+    }
+
+    /// Refuses a module whose load has not finished: its names and its place are not known yet.
+    ///
+    /// # Errors
+    /// Returns `CORPROF_E_DATAINCOMPLETE`.
+    pub fn loaded(&self, module: u64) -> Result<()> {
+        if self.runtime.unfinished.borrow().is_loading(module) {
+            return fail(HResult::DATA_INCOMPLETE);
+        }
+        Ok(())
     }
 
     /// Returns the code that an address belongs to: `GetCodeInfoFromCodeStart`. It takes the code

@@ -110,7 +110,7 @@ pub(super) const ANSWERS: Answers = Answers {
     forbids_code_info_2: documented(false, FORBIDDEN_CALLS),
     refuses_thread_0: documented(true, FORBIDDEN_CALLS),
     forces_gc_on_foreign_threads_only: assumed(false, NEIGHBORS),
-    immutable_events: assumed(0xEEF8_CC00, NEIGHBORS),
+    immutable_events: documented(0xEE98_CC00, "dotnet/runtime pull request 113924"),
     attachable_events: assumed(0x1005_02FE, NEIGHBORS),
     profiler_info: assumed(15, "as .NET 9 on Unix"),
     runtime_version: assumed([10, 0, 9, 0], "the version that was recorded"),

@@ -145,7 +145,7 @@ pub(super) const ANSWERS: Answers = Answers {
     forbids_code_info_2: documented(false, FORBIDDEN_CALLS),
     refuses_thread_0: documented(true, FORBIDDEN_CALLS),
     forces_gc_on_foreign_threads_only: assumed(false, "as .NET 10 on Unix"),
-    immutable_events: documented(0xEEF8_CC00, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
+    immutable_events: documented(0xEE98_CC00, "dotnet/runtime pull request 113924"),
     attachable_events: documented(0x1005_02FE, "corprof.idl: COR_PRF_ALLOWABLE_AFTER_ATTACH"),
     profiler_info: assumed(15, "as .NET 9 on Unix"),
     runtime_version: assumed([11, 0, 0, 0], "as on Unix"),

@@ -24,6 +24,8 @@ const SUSPEND_FOR_PROFILER: u32 = 9;
 /// `COR_PRF_TRANSITION_CALL`, `COR_PRF_TRANSITION_RETURN`.
 const TRANSITION_CALL: u32 = 0;
 const TRANSITION_RETURN: u32 = 1;
+/// The system's id of the program's first thread.
+pub(crate) const FIRST_THREAD: OsThreadId = OsThreadId(1);
 /// The name that `name-thread` gives: `worker`.
 const NAME: [u16; 6] = [0x77, 0x6F, 0x72, 0x6B, 0x65, 0x72];
 /// The code of a dynamic method: `ret`. A CLR passes the code of a dynamic method without its header, never NULL
@@ -110,6 +112,10 @@ impl Target {
         let reason = if arguments.returns { TRANSITION_RETURN } else { TRANSITION_CALL };
         // SAFETY: the profiler's object, which there is a reference to; pointers are to locals.
         unsafe {
+            // Those of the first thread come before the runtime's start.
+            if raised.kind == Kind::ThreadCreated && raised.os != FIRST_THREAD {
+                self.thread_handles(inner, raised.os);
+            }
             raise!(raised, inner {
                 to: ThreadCreated(thread) ThreadDestroyed(thread)
                     ThreadAssignedToOSThread(thread, raised.os.0)

@@ -135,6 +135,7 @@ impl Session {
         // SAFETY: the same.
         unsafe {
             inner.on_behalf_of(me, || {
+                self.report_first_handles(os);
                 Receiver(inner).attach(runtime, os);
                 self.load_modules(&stage, os);
             });

@@ -1,5 +1,6 @@
 //! The start of a profiler: `Initialize`, and the modules that a process has from its start.
 
+use crate::callbacks::FIRST_THREAD;
 use crate::process::Process;
 use crate::report::Finding;
 use crate::session::Session;
@@ -9,6 +10,7 @@ use clr_runtime::profiling::CallbackKind as Kind;
 use clr_runtime::{OsThreadId, ProfilerStatus, Runtime};
 use clr_walker::profiling::{EventMask, HResult};
 use clr_world::{StartStep, StartSubject, start_steps};
+use std::borrow::Cow;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
@@ -65,7 +67,7 @@ impl Session {
                 .with(|report| report.not_loaded(Some(format!("Initialize returned {result}"))));
             *inner.profiler.borrow_mut() = None;
         } else if is_new {
-            self.add_hooks(&stage);
+            self.compile_for_profiler(&stage);
         }
         if let Some(stage) = inner.stage() {
             stage.runtime().change_process(|process| {
@@ -76,19 +78,29 @@ impl Session {
         result
     }
 
-    /// Sets the program up again if the profiler's hooks are not those of the code.
-    fn add_hooks(&self, stage: &Process) {
+    /// Sets the program up again if the profiler's hooks or its events change the code.
+    fn compile_for_profiler(&self, stage: &Process) {
         let inner = self.inner();
         let process = stage.runtime().process.get();
-        let hooks = inner.hooks.in_code(process.event_mask);
-        if stage.world().is_none() || !inner.hooks.are_set() || inner.has_ended() {
+        let mut scenario = inner.scenario.compiled_for(process.event_mask);
+        if inner.hooks.are_set() {
+            scenario.to_mut().hooks = inner.hooks.in_code(process.event_mask);
+        }
+        let Cow::Owned(scenario) = scenario else { return };
+        if stage.world().is_none() || inner.has_ended() {
             return;
         }
-        let mut scenario = inner.scenario.clone();
-        scenario.hooks = hooks;
         if let Ok(stage) = Process::new(&scenario, inner.generation) {
             stage.runtime().process.set(process);
             inner.set(stage);
+        }
+    }
+
+    /// Reports the handles of the first thread, which is none of the runtime yet.
+    pub(crate) fn report_first_handles(&self, os: OsThreadId) {
+        let inner = self.inner();
+        if let Some(target) = inner.profiler.borrow().clone() {
+            inner.acting_as(os, || target.thread_handles(inner, FIRST_THREAD));
         }
     }
 

@@ -226,6 +226,12 @@ impl World<'_> {
             | Kind::AssemblyLoadFinished
             | Kind::ClassLoadStarted
             | Kind::ClassLoadFinished => named_in(Gpr::R10),
+            Kind::RootReferences => {
+                let mut functions =
+                    self.activations(thread).into_iter().filter_map(|one| one.function);
+                let placed = |function: &FunctionIndex| self.expanded.placed.contains(function);
+                FunctionId(functions.find(placed).map_or(0, method_id))
+            }
             Kind::FinalizeableObjectQueued => FunctionId(self.made.arranged.last_queued()),
             Kind::DynamicMethodUnloaded
             | Kind::FunctionUnloadStarted

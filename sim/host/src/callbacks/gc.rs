@@ -3,15 +3,16 @@
 //! The simulated heap is one range: all objects survive each GC, where they were, whether it is one that
 //! compacts or not. Of the roots the handles are known.
 
-use super::{Raised, handle_id};
+use super::{HANDLE_SIZE, Raised, handle_id};
 use crate::heap::object_id;
 use crate::inner::Inner;
 use crate::process::OBJECT_SIZE;
 use crate::target::Target;
 use clr_com::{Bool, GcHandleId, ObjectId};
+use clr_runtime::OsThreadId;
 use clr_runtime::profiling::CallbackKind as Kind;
 use clr_walker::profiling::HResult;
-use clr_world::Collection;
+use clr_world::{CallbackArguments, Collection};
 
 /// Numbers of generations: 0 to 2 and the large-object heap; since .NET 5 the heap of pinned objects, too
 /// (`GarbageCollectionStartedCallback` of src/vm/proftoeeinterfaceimpl.cpp of CoreCLR 3.1.23, and of
@@ -21,9 +22,13 @@ const GENERATIONS_SINCE_5: u8 = 5;
 /// `COR_PRF_GC_OTHER`, `COR_PRF_GC_INDUCED`.
 const GC_OTHER: u32 = 0;
 const GC_INDUCED: u32 = 1;
-/// `COR_PRF_GC_ROOT_HANDLE`, and no flags: the handle is strong.
+/// `COR_PRF_GC_ROOT_STACK`; `COR_PRF_GC_ROOT_HANDLE`, and no flags: the handle is strong.
+const ROOT_STACK: u32 = 1;
 const ROOT_HANDLE: u32 = 3;
 const NO_FLAGS: u32 = 0;
+
+/// Id of the first handle of threads, which nothing is at (assumed).
+const THREAD_HANDLES: u64 = 0x7200_0000_1000;
 
 impl Target {
     /// Makes a callback of objects, handles or the GC.
@@ -68,7 +73,7 @@ impl Target {
                 }
                 Kind::MovedReferences => self.moved(inner, arguments.objects),
                 Kind::SurvivingReferences => self.survived(inner, arguments.objects),
-                Kind::RootReferences => self.roots(inner, &arguments.roots),
+                Kind::RootReferences => self.roots(inner, arguments),
                 Kind::ObjectReferences => {
                     // Objects of texts have no references.
                     let (class, none) = (inner.object_class(), core::ptr::null());
@@ -89,6 +94,21 @@ impl Target {
             }
         }
         true
+    }
+
+    /// Makes the callbacks of the two handles that a thread of the runtime has, before it is reported: nothing is in them yet (recorded on
+    /// 3.1.23, 8.0.34, 9.0.23, 10.0.15 and 11.0.0). That they are never destroyed is assumed.
+    pub(crate) fn thread_handles(&self, inner: &Inner, os: OsThreadId) {
+        let Some(stage) = inner.stage() else { return };
+        if !stage.runtime().process.get().requests(Kind::HandleCreated) {
+            return;
+        }
+        let first = THREAD_HANDLES + 2 * HANDLE_SIZE * u64::from(os.0);
+        for handle in [first, first + HANDLE_SIZE].map(GcHandleId) {
+            inner.enter(Kind::HandleCreated.name(), || {
+                self.handle(Kind::HandleCreated, handle, ObjectId(0))
+            });
+        }
     }
 
     /// Calls `HandleCreated` or `HandleDestroyed`.
@@ -145,18 +165,20 @@ impl Target {
         }
     }
 
-    /// Calls `RootReferences2` and `RootReferences` with the objects of the handles that exist, in the same way
-    /// (`EEToProfInterfaceImpl::RootReferences2`; the id of such a root is its handle: `ScanHandleForProfilerAndETW`
-    /// of src/vm/gcenv.ee.cpp of CoreCLR 3.1.23).
-    fn roots(&self, inner: &Inner, handles: &[(u64, u64)]) {
-        if handles.is_empty() {
-            return;
-        }
-        let objects: Vec<_> = handles.iter().map(|(_, object)| object_id(*object)).collect();
-        let ids: Vec<_> = handles.iter().map(|(handle, _)| handle_id(*handle).0).collect();
-        let kinds = vec![ROOT_HANDLE; handles.len()];
-        let flags = vec![NO_FLAGS; handles.len()];
-        let len = handles.len() as u32;
+    /// Calls `RootReferences2` and `RootReferences` in the same way (`EEToProfInterfaceImpl::RootReferences2`). A GC always has roots
+    /// (recorded on 3.1.23 to 11.0.0): on the stack, where the id is the FunctionID of the frame, the newest object is in the method that
+    /// collects (assumed); the id of a handle's root is the handle (`ScanHandleForProfilerAndETW` of src/vm/gcenv.ee.cpp of CoreCLR 3.1.23).
+    fn roots(&self, inner: &Inner, arguments: &CallbackArguments) {
+        let newest =
+            if arguments.objects == 0 { ObjectId(0) } else { object_id(arguments.objects) };
+        let handles = &arguments.roots;
+        let (mut objects, mut ids) = (vec![newest], vec![arguments.function.0]);
+        objects.extend(handles.iter().map(|(_, object)| object_id(*object)));
+        ids.extend(handles.iter().map(|(handle, _)| handle_id(*handle).0));
+        let mut kinds = vec![ROOT_HANDLE; objects.len()];
+        kinds.iter_mut().take(1).for_each(|kind| *kind = ROOT_STACK);
+        let flags = vec![NO_FLAGS; objects.len()];
+        let len = objects.len() as u32;
         let mut result = HResult::OK;
         // SAFETY: the profiler's object, which there is a reference to; each pointer is to this number of values.
         unsafe {

@@ -2,6 +2,7 @@
 
 mod build;
 mod calls;
+mod compiled;
 mod coverage;
 mod expectation;
 mod from_world;

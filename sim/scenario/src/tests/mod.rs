@@ -1,6 +1,7 @@
 //! Tests of the text format.
 
 mod bless;
+mod compiled;
 mod errors;
 mod explained;
 mod format;

@@ -31,6 +31,8 @@ const CODE: u32 = 0x2_002F;
 const OBJECT: u64 = 0x7000_0000_1000;
 const OBJECT_SIZE: u64 = 24;
 const HANDLE: u64 = 0x7100_0000_1000;
+/// Id of the first handle of threads.
+const THREAD_HANDLES: u64 = 0x7200_0000_1000;
 
 const fn object(number: u64) -> u64 {
     OBJECT + (number - 1) * OBJECT_SIZE
@@ -41,6 +43,7 @@ fn raised(text: &str, generation: Generation, events: u32) -> Vec<Raised> {
     let (mut raised, report) = run(text, generation, events);
     assert_eq!(report.findings(), [], "{generation}");
     raised.retain(|one| !matches!(one.name, "Initialize" | "ThreadDestroyed"));
+    raised.retain(|one| one.name != "HandleCreated" || one.words[0] < THREAD_HANDLES);
     raised
 }
 
@@ -223,9 +226,15 @@ fn a_gc_reports_all_objects_and_the_handles() {
         let has_4 = generation.profiler_info() > 2;
         assert_eq!(words("MovedReferences2"), if has_4 { moved.to_vec() } else { Vec::new() });
         assert_eq!(words("SurvivingReferences2").len(), 3 * usize::from(has_4));
-        // COR_PRF_GC_ROOT_HANDLE, no flags. In the third GC there is no handle.
-        assert_eq!(words("RootReferences2"), [[object(2), 3, 0, handle]; 2]);
-        assert_eq!(words("RootReferences"), [[object(2)]; 2]);
+        // Objects, kinds, flags, ids: COR_PRF_GC_ROOT_STACK with the method that collects, COR_PRF_GC_ROOT_HANDLE, no flags. In the third
+        // GC there is no handle.
+        let roots = words("RootReferences2");
+        let function = *roots[2].last().unwrap();
+        assert_ne!(function, 0, "{generation}");
+        let with_handle = vec![object(2), object(2), 1, 3, 0, 0, function, handle];
+        let last = vec![object(3), 1, 0, function];
+        assert_eq!(roots, [with_handle.clone(), with_handle, last], "{generation}");
+        assert_eq!(words("RootReferences")[0], [object(2), object(2)]);
         assert_eq!(words("RuntimeSuspendStarted"), [[1]; 3]);
         assert_eq!(words("RuntimeThreadSuspended").len(), 3);
         let order: Vec<_> = raised.iter().map(|one| one.name).collect();
@@ -237,12 +246,17 @@ fn a_gc_reports_all_objects_and_the_handles() {
 }
 
 #[test]
-fn a_heap_without_objects_is_not_reported() {
+fn a_heap_without_objects_has_roots_alone() {
     let raised = raised(texts::EMPTY_HEAP, Generation::Net8Unix, GC);
     let names: Vec<_> = raised.iter().map(|one| one.name).collect();
     let gc = ["GarbageCollectionStarted", "GarbageCollectionFinished"];
-    assert_eq!(names, [gc[0], gc[1], "HandleCreated", gc[0], gc[1]]);
-    assert_eq!(raised[2].words, [HANDLE, 0]);
+    let roots = ["RootReferences2", "RootReferences"];
+    let one = [gc[0], roots[0], roots[1], gc[1]];
+    assert_eq!(names, [&one[..], &["HandleCreated"], &one].concat());
+    assert_eq!(
+        (raised[2].words.as_slice(), raised[4].words.as_slice()),
+        (&[0][..], &[HANDLE, 0][..])
+    );
 }
 
 #[test]
@@ -343,6 +357,51 @@ fn basic_events_of_gcs_are_their_start_and_end() {
     }
 }
 
+#[test]
+fn the_mask_of_a_profiler_decides_how_the_program_is_compiled() {
+    let text = r#"
+function "App.Main" kind="jit" { body { p-invoke "Lib.Call"; first-call "App.Ahead" } }
+function "App.Ahead" kind="ready-to-run" { inlines "App.Small"; body { p-invoke-by-helper "Lib.Call" } }
+function "App.Small" kind="jit"
+function "Lib.Call" { body { work 1 } }
+stop "end"
+"#;
+    for generation in Generation::ALL {
+        let names = |events| names(&raised(text, generation, events));
+        let searches =
+            ["JITCachedFunctionSearchStarted Ahead", "JITCachedFunctionSearchFinished Ahead"];
+        let compilation =
+            ["JITCompilationStarted Ahead", "JITInlining", "JITCompilationFinished Ahead"];
+        let code = 0x2_0020;
+        assert_eq!(names(code), searches, "{generation}");
+        for refuses in [0x2000_0000, 0x8000_0000] {
+            assert_eq!(names(code | refuses), compilation, "{generation}");
+            let inlines_nothing = names(code | refuses | 0x20_0000);
+            assert_eq!(inlines_nothing, [compilation[0], compilation[2]], "{generation}");
+        }
+        let transitions =
+            ["ManagedToUnmanagedTransition Call", "UnmanagedToManagedTransition Call"];
+        let both = names(code | TRANSITIONS);
+        let crossed: Vec<_> = both.iter().filter(|name| name.contains("Transition")).collect();
+        assert_eq!(crossed, [transitions, transitions].concat(), "{generation}");
+        assert!(both.contains(&compilation[0].to_owned()), "{generation}: {both:?}");
+    }
+}
+
+#[test]
+fn the_handles_of_a_thread_come_before_the_thread() {
+    let text = r#"function "App.Main" kind="jit" { body { work 1 } }"#;
+    for generation in Generation::ALL {
+        let (raised, _) = run(text, generation, GC | 0x200);
+        let names: Vec<_> = raised.iter().map(|one| one.name).collect();
+        let at = names.iter().position(|name| *name == "ThreadCreated").unwrap();
+        assert_eq!(names[at - 2..at], ["HandleCreated"; 2], "{generation}");
+        let handles: BTreeSet<_> = named(&raised, "HandleCreated").map(<[u64]>::to_vec).collect();
+        assert_eq!(handles.len(), 2, "two handles: {handles:?}");
+        assert!(handles.iter().all(|words| words[1] == 0), "NULL: {handles:?}");
+    }
+}
+
 /// The rows of the book's list: the callback, and whether it is raised.
 fn listed() -> Vec<(String, bool)> {
     let page = include_str!("../../../../src/book/callbacks.md");
@@ -381,6 +440,8 @@ fn the_callbacks_that_the_book_says_are_raised() {
     for generation in Generation::ALL {
         for text in texts::ALL {
             see(run(text, generation, ALL_EVENTS).0, text);
+            // With transitions and hooks nothing that was compiled ahead is searched for.
+            see(run(text, generation, ALL_EVENTS & !0x1800).0, text);
         }
         let nothing = Run { events: 0, ..Run::default() };
         see(nothing.with(texts::CATCH, generation, detach).0, "detach");

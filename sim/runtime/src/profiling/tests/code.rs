@@ -1,6 +1,7 @@
 //! Tests of GetCodeInfo, 2, 3 and 4 and of GetFunctionInfo2.
 
 use super::*;
+use crate::profiling::CallbackKind;
 
 const fn range(start: u64, size: u64) -> CodeRange {
     CodeRange { start, size }
@@ -37,6 +38,28 @@ fn code_has_one_or_two_pieces() {
         let found = pieces(2, |ranges| caller.get_code_info2(FOO, ranges));
         assert_eq!(found, Ok((1, vec![range(FOO_TIER1, 0x30), range(0, 0)])), "{generation}");
         assert_eq!(caller.get_code_info(FOO), Ok(range(FOO_TIER1, 0x30)), "{generation}");
+    }
+}
+
+#[test]
+fn what_is_unfinished_is_not_known() {
+    const MODULE: u64 = 7;
+    for generation in Generation::ALL {
+        let runtime = process(generation);
+        let caller = runtime.on(WORKER);
+        runtime.unfinished.borrow_mut().compiles(FOO);
+        assert_eq!(caller.get_code_info(FOO), failed(FUNCTION_NOT_COMPILED), "{generation}");
+        let found = pieces(2, |ranges| caller.get_code_info2(FOO, ranges));
+        assert_eq!(found, failed(FUNCTION_NOT_COMPILED), "{generation}");
+        assert_eq!(caller.get_code_info(SPLIT), Ok(HOT), "{generation}");
+        runtime.unfinished.borrow_mut().compiled(FOO);
+        assert!(caller.get_code_info(FOO).is_ok(), "{generation}");
+        let note = |kind| runtime.unfinished.borrow_mut().note_load(kind, MODULE);
+        note(CallbackKind::ModuleLoadStarted);
+        assert_eq!(caller.loaded(MODULE), failed(DATAINCOMPLETE), "{generation}");
+        assert_eq!(caller.loaded(MODULE + 1), Ok(()), "{generation}");
+        note(CallbackKind::ModuleLoadFinished);
+        assert_eq!(caller.loaded(MODULE), Ok(()), "{generation}");
     }
 }
 

@@ -41,7 +41,7 @@
 //! | `target` | the object that callbacks are raised into |
 //! | `elt`, `profiler_hooks` | enter, leave and tailcall hooks |
 //! | `events`, `event_state` | EventPipe: sessions, providers, events |
-//! | `exports` | exports of the library that the program calls |
+//! | `exports`, `buffers` | exports of the library that the program calls, and the memory that they get pointers to |
 //! | `detach` | the end of profiling |
 //! | `walks` | walks and their explanations |
 //! | `journal` | events, as they happen |
@@ -70,6 +70,7 @@
 // Interfaces and methods have the names of the documentation.
 #![allow(non_snake_case, reason = "names of the profiling interfaces")]
 
+mod buffers;
 pub mod c;
 mod callbacks;
 mod coverage;

@@ -18,11 +18,14 @@ impl Inner {
     /// Calls the export that a function of the program stands for, if the library is loaded.
     pub(crate) fn call_export(&self, function: FunctionIndex) {
         let call = self.exports.borrow().of(function);
-        let Some(call) = call else { return };
+        let Some((call, buffers)) = call else { return };
         self.enter(call.name, || {
-            call.make();
+            call.make(&buffers);
             HResult::OK
         });
+        for mistake in call.mistakes(&buffers) {
+            self.shared.find(mistake);
+        }
     }
 }
 

@@ -104,6 +104,20 @@ pub enum Finding {
         /// Size of the buffer in bytes.
         size: u32,
     },
+    /// A buffer of the text does not hold what the text expects after a call of an export.
+    #[error("after {export} {buffer} holds {found:#x}{}", expected(*.is, *.not))]
+    Content {
+        /// The export.
+        export: &'static str,
+        /// The buffer.
+        buffer: &'static str,
+        /// The number that the text expects.
+        is: Option<u64>,
+        /// The number that the text excludes.
+        not: Option<u64>,
+        /// The number that the buffer holds.
+        found: u64,
+    },
     /// A hook of a method that is left changed the return value's registers.
     #[error("{hook} changed rax or xmm0, which hold the method's return value")]
     ChangedReturnValue {
@@ -119,6 +133,13 @@ pub enum Finding {
         /// The callback, or the step of loading.
         during: &'static str,
     },
+}
+
+/// Says what a text expects of a buffer.
+fn expected(is: Option<u64>, not: Option<u64>) -> String {
+    let is = is.map(|number| format!(": the text expects {number:#x}"));
+    let not = not.map(|number| format!(": the text expects anything but {number:#x}"));
+    is.or(not).unwrap_or_default()
 }
 
 impl Finding {
@@ -137,6 +158,7 @@ impl Finding {
             Self::Rule(_) => "rule",
             Self::Refused(_) => "refused",
             Self::WroteBehind { .. } => "wrote-behind",
+            Self::Content { .. } => "content",
             Self::ChangedReturnValue { .. } => "changed-return-value",
             Self::StartedThreads { .. } => "started-threads",
         }

@@ -37,15 +37,15 @@ mod run;
 mod text;
 
 pub use model::{
-    Action, CountDemand, Demand, Description, Entrance, Expectation, ExpectedEnd, ExpectedFlags,
-    ExpectedFrame, ExpectedFrameReport, ExpectedHistory, ExpectedMixed, ExpectedMixedFrame,
-    ExpectedMixedItem, ExpectedOutcome, ExpectedSnapshot, ExpectedWait, Exploration, Export,
-    LastCallback, MIXED_CAPACITY, MixedAt, MixedClaim, MixedFrameKind, MixedWalk, NestedCall,
-    PlacedItem, PlacedStack, PlacedThread, ProfilerMethod, ProfilerScript, Provenance, RaisedBy,
-    ReasonKind, SEED_FLAGS, SEED_RAX, SEED_SIZE, Scenario, ScenarioThread, ScriptSeed,
-    ScriptThread, SeedAddress, SeedSource, SnapshotAt, SnapshotCall, SnapshotCaller, SnapshotSeed,
-    SnapshotThread, StackNode, Stale, Stop, StopAt, SuspensionState, ThreadMode, ThreadName,
-    UnwindErrorKind, WaitKind, WalkEnd, world_stop,
+    Action, Buffer, CountDemand, Demand, Description, Entrance, Expectation, ExpectedContent,
+    ExpectedEnd, ExpectedFlags, ExpectedFrame, ExpectedFrameReport, ExpectedHistory, ExpectedMixed,
+    ExpectedMixedFrame, ExpectedMixedItem, ExpectedOutcome, ExpectedSnapshot, ExpectedWait,
+    Exploration, Export, ExportArgument, LastCallback, MIXED_CAPACITY, MixedAt, MixedClaim,
+    MixedFrameKind, MixedWalk, NestedCall, PlacedItem, PlacedStack, PlacedThread, ProfilerMethod,
+    ProfilerScript, Provenance, RaisedBy, ReasonKind, SEED_FLAGS, SEED_RAX, SEED_SIZE, Scenario,
+    ScenarioThread, ScriptSeed, ScriptThread, SeedAddress, SeedSource, SnapshotAt, SnapshotCall,
+    SnapshotCaller, SnapshotSeed, SnapshotThread, StackNode, Stale, Stop, StopAt, SuspensionState,
+    ThreadMode, ThreadName, UnwindErrorKind, WaitKind, WalkEnd, world_stop,
 };
 pub use run::{
     Compared, ContextRules, CoverableCall, DecidingClauses, Demands, EachMixed, EachSnapshot,

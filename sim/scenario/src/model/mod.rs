@@ -5,6 +5,7 @@ mod calls;
 mod compiled;
 mod coverage;
 mod expectation;
+mod export;
 mod from_world;
 mod mixed_walk;
 mod mixed_words;
@@ -20,6 +21,7 @@ pub(crate) use build::place_of;
 pub use calls::{MixedAt, SnapshotAt};
 pub use coverage::{CountDemand, Demand, Entrance};
 pub use expectation::{Expectation, ExpectedFrame, UnwindErrorKind, WalkEnd};
+pub use export::{Buffer, ExpectedContent, Export, ExportArgument};
 pub use from_world::stop as world_stop;
 pub use mixed_walk::{
     ExpectedMixed, ExpectedMixedFrame, ExpectedMixedItem, MIXED_CAPACITY, MixedWalk,
@@ -36,7 +38,7 @@ pub use profiler_script::{
 };
 pub(crate) use profiler_script::{DEPTH, SCHEDULES, SnapshotOptions};
 pub use raised::RaisedBy;
-pub use scenario::{Description, Export, Scenario, ScenarioThread, Stop, StopAt};
+pub use scenario::{Description, Scenario, ScenarioThread, Stop, StopAt};
 pub use snapshot::{
     ExpectedFlags, ExpectedFrameReport, ExpectedOutcome, ExpectedSnapshot, LastCallback,
     NestedCall, Provenance, SEED_FLAGS, SEED_RAX, SEED_SIZE, SeedAddress, SeedSource, SnapshotCall,

@@ -2,6 +2,7 @@
 
 use super::coverage::Demand;
 use super::expectation::Expectation;
+use super::export::{Buffer, Export};
 use super::mixed_walk::MixedWalk;
 use super::placed_stack::PlacedStack;
 use super::profiler_script::{Exploration, ProfilerScript};
@@ -35,6 +36,8 @@ pub struct Scenario {
     pub inlines: BTreeMap<FunctionIndex, Vec<FunctionIndex>>,
     /// Functions of unmanaged code that stand for exports of a profiler's library.
     pub exports: BTreeMap<FunctionIndex, Export>,
+    /// Memory that exports of the library get pointers to, with unique names.
+    pub buffers: Vec<Buffer>,
     /// Hooks that the methods call.
     pub hooks: Hooks,
     /// The mechanism that stops threads in managed code, in searches.
@@ -52,20 +55,6 @@ pub struct Scenario {
     pub explore: Vec<Exploration>,
     /// Stack placed by hand, instead of a program.
     pub stack: Option<PlacedStack>,
-}
-
-/// An export of a profiler's library, and the arguments of its calls.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Export {
-    /// Name of the export.
-    pub name: String,
-    /// Arguments, at most [`MOST_ARGUMENTS`](Self::MOST_ARGUMENTS).
-    pub arguments: Vec<u64>,
-}
-
-impl Export {
-    /// The maximum number of arguments.
-    pub const MOST_ARGUMENTS: usize = 6;
 }
 
 /// The description of a scenario.

@@ -15,6 +15,7 @@ fn heading(level: Level) -> &'static str {
         Level::Type => "## In a `type`",
         Level::Method => "## In a `method`",
         Level::Function => "## In a `function`",
+        Level::Export => "## In an `export`",
         Level::Body => "## In a `body`, and in the block of a statement",
         Level::Stop => "## In a `stop`",
         Level::Expect => "## In an `expect`",
@@ -71,6 +72,10 @@ fn kind(kind: Kind) -> String {
         Kind::Lock => "lock".to_owned(),
         Kind::AnyLock => "lock or process lock".to_owned(),
         Kind::Event => "event".to_owned(),
+        Kind::Buffer => "buffer".to_owned(),
+        Kind::ExportArgument => {
+            "number (64 bits), buffer, or `*` and the name of a buffer".to_owned()
+        }
         Kind::Hazard => "hazard".to_owned(),
         Kind::Faults => "calls".to_owned(),
         Kind::Schedule => "schedule string".to_owned(),

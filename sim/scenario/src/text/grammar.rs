@@ -96,6 +96,14 @@ pub enum Kind {
     /// The name of an event of the profiler.
     #[error("expected the name of an event of the profiler")]
     Event,
+    /// The name of a buffer for exports.
+    #[error("expected the name of a buffer")]
+    Buffer,
+    /// An argument of an export.
+    #[error(
+        "expected a number, the name of a buffer, or `*` and the name: the number that it holds"
+    )]
+    ExportArgument,
     /// The number of a hazard: `H-06`.
     #[error("expected the number of a hazard, as in \"H-06\"")]
     Hazard,
@@ -113,7 +121,15 @@ impl Kind {
     /// Returns true if the value is a number or else a text.
     #[must_use]
     pub const fn is_text_or_number(self) -> bool {
-        matches!(self, Self::Address | Self::Target | Self::HResult | Self::Outcome | Self::Flags)
+        matches!(
+            self,
+            Self::Address
+                | Self::Target
+                | Self::HResult
+                | Self::Outcome
+                | Self::Flags
+                | Self::ExportArgument
+        )
     }
 }
 
@@ -212,6 +228,7 @@ levels! {
     Type "type" "in a type",
     Method "method" "in a method of a type",
     Function "function" "in a function",
+    Export "export" "in an export",
     Body "body" "in a body",
     Stop "stop" "in a stop",
     Expect "expect" "in an expectation",

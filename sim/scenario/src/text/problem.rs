@@ -159,6 +159,20 @@ pub enum ProblemKind {
         /// Existing names.
         allowed: Arc<[String]>,
     },
+    /// The buffer does not exist.
+    #[error("there is no buffer `{found}`")]
+    UnknownBuffer {
+        /// Name in the text.
+        found: String,
+        /// Existing buffers.
+        allowed: Arc<[String]>,
+    },
+    /// The name of a buffer is empty, already used, or begins like an argument.
+    #[error("the name of a buffer must be unique and not empty, and not begin with `*`")]
+    BufferName,
+    /// A buffer is too small.
+    #[error("a buffer of {0} bytes cannot hold this")]
+    SmallBuffer(u32),
     /// A name of the profiler is empty or already used.
     #[error("the names of locks and events, and those of threads, must be unique and not empty")]
     ProfilerName,
@@ -339,6 +353,7 @@ impl ProblemKind {
             | Self::UnknownWord { .. }
             | Self::UnknownFunction { .. }
             | Self::UnknownThread { .. }
+            | Self::UnknownBuffer { .. }
             | Self::UnknownOfProfiler { .. }
             | Self::NotOnThisStack { .. } => "unknown",
             Self::DuplicateNode(_)
@@ -370,6 +385,7 @@ impl ProblemKind {
             }
             Self::UnknownFunction { found, allowed } => suggest(found, allowed, "a function"),
             Self::UnknownThread { found, allowed } => suggest(found, allowed, "a thread"),
+            Self::UnknownBuffer { found, allowed } => suggest(found, allowed, "a buffer"),
             Self::UnknownOfProfiler { found, allowed, .. } => suggest(found, allowed, "one of"),
             Self::UnknownWord { found, expected: Kind::Word(words) } => {
                 suggest(found, words, "one of")
@@ -395,6 +411,7 @@ impl ProblemKind {
             Self::Excluded(..) | Self::DuplicateNode(_) | Self::DuplicateProperty(_) => {
                 "remove one of them".to_owned()
             }
+            Self::SmallBuffer(_) => "give the buffer a larger `size=`".to_owned(),
             Self::DeadExpectation => {
                 "the first `expect` for a runtime is used: put this one before it, or remove it"
                     .to_owned()

@@ -42,7 +42,7 @@ impl Shrink for Scenario {
         for block in tree.blocks() {
             let count = block.nodes.len();
             // Steps of the program know its functions.
-            let is_code = matches!(block.level, Level::Function | Level::Body);
+            let is_code = matches!(block.level, Level::Function | Level::Export | Level::Body);
             for (index, node) in block.nodes.iter().enumerate().filter(|_| !is_code) {
                 let sizes = (0..8).map(|power| 1 << power);
                 let sizes = sizes.filter(|size| *size <= count && index % size == 0);

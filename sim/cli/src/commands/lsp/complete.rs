@@ -7,7 +7,7 @@ use lsp_types::{CompletionItem, CompletionItemKind, Position};
 use std::collections::BTreeSet;
 
 /// Nodes whose first argument is a name that others can be given.
-const DEFINING: [&str; 4] = ["function", "thread", "lock", "event"];
+const DEFINING: [&str; 5] = ["function", "thread", "buffer", "lock", "event"];
 
 /// Returns the level of a place, by the names of the blocks around it. `None` if a name is unknown.
 pub(super) fn level(blocks: &[&str]) -> Option<Level> {

@@ -345,6 +345,35 @@ fn exports_of_the_library_are_called() {
     }
 }
 
+/// Exports get pointers to buffers, and what other exports have written there. What a text does not expect, and what is
+/// written behind a buffer, is a finding, once.
+#[test]
+#[ignore = "external: needs a C++ compiler"]
+fn exports_get_buffers_of_the_text() {
+    let library = guest("exports", &[]);
+    let host = |text: &str| Host::new(&library, text).args(&["--on", "net8-unix"]);
+    let allowed = |text: &str| host(text).args(&["--allow", "no-walk"]);
+    let account = allowed("buffers.kdl").object();
+    assert_eq!(account["verdict"], "clean", "{account:#}");
+    let printed =
+        "a request 1\n42 3 4 5 1 7 8 9 10 11 12\na request 2\n43 3 4 5 1 7 8 9 10 11 4294967296\n";
+    assert_eq!(account["printed"], printed);
+    let account = host("wrong_buffers.kdl").object();
+    assert_eq!(account["verdict"], "findings", "{account:#}");
+    assert_eq!(findings(&account), ["content", "wrote-behind", "content"], "{account:#}");
+    #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+    {
+        let (code, output) = allowed("buffers.kdl").args(&["--schedules", "2"]).run();
+        assert!(code == 0, "{output}");
+        let (code, output) = host("wrong_buffers.kdl").args(&["--schedules", "2"]).run();
+        println!("{output}");
+        assert!(
+            code == 1 && output.contains("after WriteLong small holds 0x1: the text expects 0x2"),
+            "{output}"
+        );
+    }
+}
+
 #[test]
 #[ignore = "external: needs a C++ compiler"]
 fn what_is_no_profiler_is_said() {

@@ -3,10 +3,11 @@
 
 use crate::Scenario;
 use crate::model::{
-    ExpectedFlags, ExpectedOutcome, SeedAddress, SeedSource, SnapshotCaller, SnapshotThread, Stale,
+    ExpectedFlags, ExpectedOutcome, ExportArgument, SeedAddress, SeedSource, SnapshotCaller,
+    SnapshotThread, Stale,
 };
 use crate::text::codec::typed::{NO_SEED, OWN};
-use crate::text::codec::value::{CALLERS, Code, OUTCOMES, SEEDS, TARGETS, Value, word_of};
+use crate::text::codec::value::{CALLERS, CONTENT, Code, OUTCOMES, SEEDS, TARGETS, Value, word_of};
 use crate::text::codec::{Blank, Codec, Field, List, Run, Task};
 use crate::text::grammar::{Args, Kind, Level, Style};
 use crate::text::keywords::Keyword as _;
@@ -60,6 +61,9 @@ impl<'s> Printer<'s> {
         let thread = |thread: u32| {
             quoted(scenario.threads.get(thread as usize).map_or("", |thread| &thread.name))
         };
+        let buffer = |number: u32| {
+            scenario.buffers.get(number as usize).map_or("", |buffer| buffer.name.as_str())
+        };
         let text = match value {
             Value::Name(name) => quoted(name),
             Value::Word(word) => quoted(word),
@@ -73,6 +77,7 @@ impl<'s> Printer<'s> {
             Value::Number(number) => match kind {
                 Kind::Thread => thread(*number as u32),
                 Kind::Lock => quoted(scenario.name_of_lock(LockName::Profiler(*number as u32))),
+                Kind::Buffer => quoted(buffer(*number as u32)),
                 Kind::Event => {
                     let events = scenario.profiler.as_ref().map(|profiler| &profiler.events);
                     let name = events.and_then(|events| events.get(*number as usize));
@@ -88,6 +93,11 @@ impl<'s> Printer<'s> {
             Value::Address(SeedAddress::Address(address)) => hex(*address),
             Value::Generations(generations) => quoted(&generations.to_string()),
             Value::Faults(faults) => quoted(&faults.to_string()),
+            Value::Argument(ExportArgument::Number(number)) => number.to_string(),
+            Value::Argument(ExportArgument::Address(number)) => quoted(buffer(*number)),
+            Value::Argument(ExportArgument::Content(number)) => {
+                quoted(&format!("{CONTENT}{}", buffer(*number)))
+            }
             Value::Caller(SnapshotCaller::Thread(number))
             | Value::Target(SnapshotThread::Thread(number)) => thread(*number),
             Value::Caller(caller) => word(word_of(CALLERS, caller)),

@@ -1,11 +1,13 @@
 //! Reading of values: each literal becomes a value of the kind that its place wants.
 
 use crate::ScenarioThread;
-use crate::model::ThreadName;
 use crate::model::{
     ExpectedFlags, ExpectedOutcome, SeedAddress, SeedSource, SnapshotCaller, SnapshotThread, Stale,
 };
-use crate::text::codec::value::{CALLERS, Code, Label, OUTCOMES, SEEDS, TARGETS, Value, of_word};
+use crate::model::{ExportArgument, ThreadName};
+use crate::text::codec::value::{
+    CALLERS, CONTENT, Code, Label, OUTCOMES, SEEDS, TARGETS, Value, of_word,
+};
 use crate::text::document::{Literal, Node, named};
 use crate::text::grammar::Kind;
 use crate::text::keywords::Keyword as _;
@@ -33,6 +35,7 @@ pub(super) struct Names {
     parties: Defined,
     locks: Defined,
     events: Defined,
+    buffers: Defined,
 }
 
 /// Names in the order of the text, with the number of each.
@@ -70,6 +73,10 @@ fn unknown_function(found: String, allowed: Arc<[String]>) -> ProblemKind {
     ProblemKind::UnknownFunction { found, allowed }
 }
 
+fn unknown_buffer(found: String, allowed: Arc<[String]>) -> ProblemKind {
+    ProblemKind::UnknownBuffer { found, allowed }
+}
+
 fn unknown_thread(found: String, allowed: Arc<[String]>) -> ProblemKind {
     ProblemKind::UnknownThread { found, allowed }
 }
@@ -98,6 +105,7 @@ impl Names {
             parties: of_profiler("thread", threads.clone()),
             locks: of_profiler("lock", Vec::new()),
             events: of_profiler("event", Vec::new()),
+            buffers: Defined::new(all("buffer")),
             threads: Defined::new(threads),
         }
     }
@@ -122,7 +130,8 @@ impl Names {
                 | Kind::Outcome
                 | Kind::Flags
                 | Kind::Address
-                | Kind::Target,
+                | Kind::Target
+                | Kind::ExportArgument,
                 Literal::Number(number),
             ) => number_of(kind, *number),
             (_, _) => Err(wrong_type(kind, literal)),
@@ -148,6 +157,8 @@ impl Names {
             Kind::Event => self.events.index(text, |found, allowed| {
                 ProblemKind::UnknownOfProfiler { what: "event", found, allowed }
             })?,
+            Kind::Buffer => self.buffers.index(text, unknown_buffer)?,
+            Kind::ExportArgument => Value::Argument(self.argument(text)?),
             Kind::Schedule => Value::Schedule(text.parse().map_err(ProblemKind::Schedule)?),
             Kind::Seed => return self.seed(text),
             Kind::Address => return self.address(text),
@@ -208,6 +219,17 @@ impl Names {
         let own = self.functions.in_order.iter().cloned();
         let known = own.chain(runtime.chain(waits).map(str::to_owned));
         unknown_function(text.to_owned(), known.collect())
+    }
+
+    /// Converts the name of a buffer, with or without the sign for its content.
+    fn argument(&self, text: &str) -> Result<ExportArgument, ProblemKind> {
+        let (name, of): (_, fn(u32) -> ExportArgument) = match text.strip_prefix(CONTENT) {
+            Some(name) => (name, ExportArgument::Content),
+            None => (text, ExportArgument::Address),
+        };
+        let allowed = || Arc::clone(&self.buffers.in_order);
+        let number = self.buffers.number(name);
+        number.map(of).ok_or_else(|| unknown_buffer(name.to_owned(), allowed()))
     }
 
     fn seed(&self, text: &str) -> Result<Option<Value>, ProblemKind> {
@@ -297,6 +319,7 @@ fn number_of(kind: Kind, number: i128) -> Result<Value, ProblemKind> {
         Kind::Flags => Value::Flags(ExpectedFlags::Value(found as u32)),
         Kind::Address => Value::Address(SeedAddress::Address(found)),
         Kind::Target => Value::Target(SnapshotThread::Value(found)),
+        Kind::ExportArgument => Value::Argument(ExportArgument::Number(found)),
         _ => Value::Number(found),
     })
 }

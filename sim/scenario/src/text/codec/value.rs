@@ -1,9 +1,9 @@
 //! Values of arguments and properties, and the types of scenarios that are written as one.
 
-use crate::model::ThreadName;
 use crate::model::{
     ExpectedFlags, ExpectedOutcome, SeedAddress, SeedSource, SnapshotCaller, SnapshotThread, Stale,
 };
+use crate::model::{ExportArgument, ThreadName};
 use crate::text::grammar::{Kind, Style};
 use crate::text::keywords::REGISTERS;
 use clr_codegen::FunctionIndex;
@@ -40,6 +40,7 @@ pub(crate) enum Value {
     Lock(LockName),
     Hazard(Hazard),
     Faults(CallFaults),
+    Argument(ExportArgument),
     Schedule(ScheduleString),
 }
 
@@ -84,6 +85,9 @@ pub(super) const OUTCOMES: &[(&str, ExpectedOutcome)] = &[
     ("blocked", ExpectedOutcome::Blocked),
     ("endless", ExpectedOutcome::Endless),
 ];
+
+/// The sign before the name of a buffer that stands for the number in it.
+pub(super) const CONTENT: char = '*';
 
 /// Returns the value of a word.
 pub(super) fn of_word<T: Clone>(words: &[(&str, T)], text: &str) -> Option<T> {
@@ -158,6 +162,7 @@ data! {
     LockName: Lock in Kind::AnyLock,
     Hazard: Hazard in Kind::Hazard,
     CallFaults: Faults in Kind::Faults,
+    ExportArgument: Argument in Kind::ExportArgument,
     ScheduleString: Schedule in Kind::Schedule,
 }
 

@@ -13,6 +13,7 @@ struct Names {
     profilers_threads: Vec<String>,
     locks: Vec<String>,
     events: Vec<String>,
+    buffers: Vec<String>,
 }
 
 /// Renames what is defined twice, and lets uses of names that are not defined use others. A use
@@ -28,9 +29,12 @@ pub(super) fn repair<C: Choices>(text: &mut Block, choices: &mut C) {
             Kind::Party if name != "own" => threads().collect(),
             Kind::Lock => names.locks.iter().collect(),
             Kind::Event => names.events.iter().collect(),
+            Kind::Buffer | Kind::ExportArgument => names.buffers.iter().collect(),
             _ => return,
         };
+        let is_content = || kind == Kind::ExportArgument && name.starts_with('*');
         if !known.contains(&&*name)
+            && !is_content()
             && let Some(other) = choices.pick(&known)
         {
             name.clone_from(other);
@@ -38,13 +42,14 @@ pub(super) fn repair<C: Choices>(text: &mut Block, choices: &mut C) {
     });
 }
 
-/// Makes the names of functions, threads, locks and events unique, and returns them.
+/// Makes the names of functions, threads, buffers, locks and events unique, and returns them.
 fn definitions(text: &mut Block) -> Names {
     let mut names = Names::default();
     for node in &mut text.nodes {
         let list = match node.rule.name {
             "function" => &mut names.functions,
             "thread" => &mut names.threads,
+            "buffer" => &mut names.buffers,
             _ => continue,
         };
         node.args.iter_mut().for_each(|name| define(list, &[], name));

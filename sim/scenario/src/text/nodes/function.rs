@@ -3,9 +3,9 @@
 use crate::text::codec::{Codec, Data as _, MANY, SIZE32, between};
 use crate::text::grammar::{Kind, Level};
 use crate::text::keywords::{FREE_SLOT, Keyword as _, REGISTERS, SLOTS, xmm, xmm_number};
-use crate::text::nodes::body;
+use crate::text::nodes::{body, export};
 use crate::text::problem::ProblemKind;
-use crate::{Export, Scenario};
+use crate::{Buffer, Export, Scenario};
 use clr_codegen::{
     CodeKind, Exit, FrameRegister, FrameSet, Function, FunctionIndex, FunctionShape, MAX_ARGUMENTS,
     ReturnForm, SaveArea, TailCallForm, UnwindData,
@@ -50,7 +50,8 @@ pub(super) fn functions(text: &mut Scenario, c: &mut Codec<'_>) {
     let (method, on) = (MethodKind::default(), Generations::ALL);
     let (optional, inlines) = (false, Vec::new());
     let blank = Described { function, method, on, optional, inlines, export: None };
-    c.each("function", &mut all, &blank, described);
+    let buffers = &text.buffers;
+    c.each("function", &mut all, &blank, |function, c| described(function, buffers, c));
     for (Described { function, method, on, optional, inlines, export }, index) in
         all.into_iter().zip(0..)
     {
@@ -66,7 +67,7 @@ pub(super) fn functions(text: &mut Scenario, c: &mut Codec<'_>) {
     }
 }
 
-fn described(described: &mut Described, c: &mut Codec<'_>) {
+fn described(described: &mut Described, buffers: &[Buffer], c: &mut Codec<'_>) {
     let Described { function, method, on, optional, inlines, export } = described;
     c.arg(&mut function.name);
     c.with("kind", &mut function.kind);
@@ -76,9 +77,7 @@ fn described(described: &mut Described, c: &mut Codec<'_>) {
     c.refuse(*optional && *on == Generations::ALL, ProblemKind::Without("optional=", "on="));
     c.block(Level::Function, |c| {
         shape(&mut function.shape, c);
-        c.maybe("export", export, &Export::default(), |export, c| {
-            c.named_args(&mut export.name, Export::MOST_ARGUMENTS, &mut export.arguments);
-        });
+        c.maybe("export", export, &Export::default(), |it, c| export::export(it, buffers, c));
         c.each("inlines", inlines, &FunctionIndex(0), |callee, c| c.arg(callee));
         let has_body = !function.body.is_empty();
         c.once("body", has_body, |c| body::statements(&mut function.body, c));

@@ -2,6 +2,7 @@
 
 mod body;
 mod coverage;
+mod export;
 mod function;
 mod history;
 mod mixed;
@@ -37,6 +38,7 @@ pub(crate) fn text(text: &mut Scenario, c: &mut Codec<'_>) {
     c.setting_of("signal-stack", size, &mut text.program.signal_stack);
     c.setting("hooks", &mut text.hooks);
     c.setting("stop-threads", &mut text.stop_by);
+    c.each("buffer", &mut text.buffers, &export::blank(), export::buffer);
     c.blank(Blank::Each);
     function::functions(text, c);
     c.blank(Blank::Once);

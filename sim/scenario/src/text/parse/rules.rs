@@ -124,6 +124,13 @@ pub(super) fn check(scenario: &Scenario, nodes: &[Node<'_>], problems: &mut Prob
             problems.push((span, ProblemKind::ExportPlace));
         }
     }
+    let mut buffers = BTreeSet::new();
+    for (buffer, node) in scenario.buffers.iter().zip(named(nodes, "buffer")) {
+        let name = buffer.name.as_str();
+        if name.is_empty() || name.starts_with('*') || !buffers.insert(name) {
+            problems.push((node.name.span, ProblemKind::BufferName));
+        }
+    }
     let profiler = scenario.profiler.iter().flat_map(|profiler| &profiler.threads);
     for thread in profiler {
         if !names.insert(&thread.name) {

@@ -32,7 +32,9 @@ impl Inner {
 
     /// Detaches a profiler that has asked for it, once it has returned from all callbacks.
     pub(crate) fn detach_if_asked(&self) {
-        if !self.is_detaching() || self.within.get().is_some() {
+        // A profiler that the end of the process has released is not detached.
+        let is_loaded = self.profiler.borrow().is_some();
+        if !is_loaded || !self.is_detaching() || self.within.get().is_some() {
             return;
         }
         let Some(stage) = self.stage() else { return };

@@ -110,6 +110,7 @@ impl Session {
     /// # Errors
     /// Returns [`SessionError`] if the program cannot go on.
     pub fn run_to_end(&self) -> Result<(), SessionError> {
+        self.end_with_program();
         self.run()?;
         if !self.has_ended() {
             self.shut_down();

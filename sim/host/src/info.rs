@@ -128,6 +128,12 @@ impl Call<'_> {
         Err(HResult::INVALID_ARGUMENT.into())
     }
 
+    /// Answers what is not simulated for the arguments of the call.
+    fn not_simulated<T>(&self) -> Result<T, CallError<Outcome>> {
+        self.session.shared.not_simulated(self.method);
+        Err(HResult::NOT_IMPLEMENTED.into())
+    }
+
     fn module_of(&self, id: u64) -> Result<&Module, CallError<Outcome>> {
         self.runtime().metadata.module(id).map_or_else(|| self.unknown(id), Ok)
     }

@@ -34,6 +34,7 @@
 //! | `threads` | enumerators |
 //! | `import`, `enumeration` | `IMetaDataImport2` |
 //! | `images` | images of modules in the profiler's memory |
+//! | `heap`, `non_gc_heap` | objects |
 //! | `refusals` | reasons of HRESULTs |
 //! | `start` | the start of a profiler, and the modules that a process has from its start |
 //! | `raise`, `receiver` | the program's execution, and methods of the runtime, with callbacks into the profiler |
@@ -91,6 +92,7 @@ mod info;
 mod inner;
 mod journal;
 mod lookup;
+mod non_gc_heap;
 mod object;
 mod out;
 #[cfg(feature = "probe")]

@@ -45,11 +45,15 @@ impl Session {
         }
         let threads = world.borrow().thread_count();
         let mut waiting = vec![Waiting::default(); threads];
-        let mut steps = 0;
+        let (mut steps, mut others_went_on) = (0, true);
         loop {
             let (mut went_on, mut ended) = (false, 0);
             for thread in 0..threads {
                 loop {
+                    // The process ends with its main thread: the others have all the turns that they need before.
+                    if others_went_on && world.borrow().is_returning(thread) {
+                        break;
+                    }
                     steps += 1;
                     if steps > STEPS || inner.has_ended() {
                         return self.stuck(thread, steps);
@@ -73,12 +77,22 @@ impl Session {
                     }
                 }
             }
-            if ended == threads {
+            if ended == threads || world.borrow().has_exited() {
                 return Ok(());
             }
-            if !went_on {
+            let first = core::mem::replace(&mut others_went_on, went_on);
+            if !went_on && !first {
                 return self.stuck(0, steps);
             }
+        }
+    }
+
+    /// Lets the process end with the return of its main thread, as a CLR does. Without it the process is shut down when all
+    /// threads have ended.
+    pub(crate) fn end_with_program(&self) {
+        let inner = self.inner();
+        if let Some(world) = inner.stage().as_ref().and_then(|stage| stage.world()) {
+            world.borrow_mut().end_by(inner.scenario.process_end());
         }
     }
 

@@ -52,6 +52,12 @@ impl Shared {
         }
     }
 
+    /// Notes a call of a method that is not simulated, or not for its arguments.
+    pub(crate) fn not_simulated(&self, method: &'static str) {
+        self.with(|report| report.not_simulated(method));
+        self.write(&Entry::NotSimulated(method));
+    }
+
     /// Notes an id or a handle, other than 0, that the runtime has not given.
     pub(crate) fn find_unknown(&self, method: &'static str, id: u64) {
         if id != 0 {

@@ -40,6 +40,13 @@ impl World<'_> {
         }
     }
 
+    /// Returns true if a thread has returned from the program, and the process ends with it as soon as no other foreground
+    /// thread is left.
+    pub fn is_returning(&self, thread: usize) -> bool {
+        let next = self.threads.get(thread).and_then(|executed| executed.pending.front());
+        matches!(next, Some(Step::AwaitForeground)) && !self.is_cooperative(thread)
+    }
+
     /// Returns the foreground threads that have not ended, except for one.
     pub(super) fn foreground_but(&self, os: OsThreadId) -> impl Iterator<Item = &Executed> {
         self.threads.iter().filter(move |other| other.foreground && !other.ended && other.os != os)

@@ -92,7 +92,7 @@ impl Call<'_> {
         provider: *mut u64,
     ) -> Answer {
         if !callback.is_null() {
-            self.session.shared.with(|report| report.not_simulated("EventPipeProviderCallback"));
+            self.session.shared.not_simulated("EventPipeProviderCallback");
         }
         // SAFETY: the profiler's pointers.
         unsafe { self.create_provider(name, provider) }

@@ -4,6 +4,7 @@
 
 use super::Call;
 use crate::heap::object_id;
+use crate::non_gc_heap;
 use crate::out::{Answer, count, put, put_all};
 use crate::results;
 use crate::threads::Objects;
@@ -18,9 +19,6 @@ use std::ffi::c_void;
 
 /// Smallest size of a large object (bytes): the default of GCLOHThreshold.
 const LARGE_OBJECT: u32 = 85_000;
-/// The heap of objects that no GC looks at (VA, bytes): the runtime makes some at its start. Where it is is assumed.
-const NON_GC_HEAP: NonGcRange =
-    NonGcRange { start: 0x7200_0000_0008, size: 0x530, reserved: 0x3F_FFF8 };
 
 /// An `ObjectCallback` of EnumerateGCHeapObjects: it returns 0 to end the enumeration.
 type ObjectCallback = unsafe extern "system" fn(ObjectId, *mut c_void) -> Bool;
@@ -75,6 +73,9 @@ impl Call<'_> {
             return Ok(HResult::INVALID_ARGUMENT);
         }
         self.check_object(object)?;
+        if self.is_constant(object) {
+            return self.not_simulated();
+        }
         // Objects of texts have no references.
         Ok(HResult::FALSE)
     });
@@ -89,7 +90,7 @@ impl Call<'_> {
         }
         // An address outside of the heap counts as frozen, as 0 is.
         // SAFETY: the profiler's pointer, which is not NULL.
-        unsafe { put(frozen, Bool::from(object.0 == 0)) };
+        unsafe { put(frozen, Bool::from(object.0 == 0 || self.is_constant(object))) };
         Ok(HResult::OK)
     });
 
@@ -110,7 +111,8 @@ impl Call<'_> {
         }
         // The heap is made after the profiler is loaded.
         let started = self.runtime().process.get().gc_initialized;
-        let all = if started { &[NON_GC_HEAP][..] } else { &[] };
+        let heap = started.then(|| non_gc_heap::range(self.session.generation));
+        let all = heap.as_slice();
         // SAFETY: the profiler's pointers.
         unsafe {
             put_all(ranges, room, all);
@@ -119,14 +121,16 @@ impl Call<'_> {
         Ok(HResult::OK)
     });
 
-    // The heap of objects that no GC looks at has none of the program's.
     pub(super) unsafe fn non_gc_objects(&self, enumerator: *mut *mut c_void) -> Answer {
         self.begin()?;
         if enumerator.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
+        let started = self.runtime().process.get().gc_initialized;
+        let all = non_gc_heap::objects(self.session.generation).filter(|_| started);
+        let all = all.map(|(object, _)| object).collect();
         // SAFETY: the profiler's pointer, which is not NULL.
-        unsafe { put(enumerator, Objects::make(self.session, Vec::new())) };
+        unsafe { put(enumerator, Objects::make(self.session, all)) };
         Ok(HResult::OK)
     }
 

@@ -76,6 +76,9 @@ impl Call<'_> {
             return Ok(HResult::INVALID_ARGUMENT);
         }
         self.look_at(object)?;
+        if self.is_constant(object) {
+            return self.not_simulated();
+        }
         // No object of a text is an array.
         Ok(HResult::INVALID_ARGUMENT)
     });

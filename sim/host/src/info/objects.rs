@@ -1,6 +1,7 @@
 //! Objects: their classes and sizes.
 
 use super::Call;
+use crate::non_gc_heap;
 use crate::out::{Answer, put};
 use crate::process::OBJECT_SIZE;
 use clr_com::{ClassId, ICorProfilerInfoMethods, ObjectId};
@@ -26,14 +27,24 @@ impl Call<'_> {
         self.check_object(object)
     }
 
-    /// Refuses an object that is not in the heap.
+    /// Refuses an object that is in no heap.
     pub(super) fn check_object(&self, object: ObjectId) -> Result<(), CallError<Outcome>> {
-        if self.session.is_object(object) { Ok(()) } else { self.unknown(object.0) }
+        let exists = self.session.is_object(object) || self.is_constant(object);
+        if exists { Ok(()) } else { self.unknown(object.0) }
+    }
+
+    /// Returns true for an object of the heap that no GC looks at.
+    pub(super) fn is_constant(&self, object: ObjectId) -> bool {
+        non_gc_heap::size_of(self.session.generation, object).is_some()
     }
 
     ICorProfilerInfoMethods!(get_class_from_object = GetClassFromObject(self, object, class) {
         self.begin()?;
         self.look_at(object)?;
+        // The core library of a text has none of their classes.
+        if self.is_constant(object) {
+            return self.not_simulated();
+        }
         // SAFETY: the profiler's pointer.
         unsafe { put(class, self.session.object_class()) };
         Ok(HResult::OK)
@@ -47,8 +58,9 @@ impl Call<'_> {
     ) -> Answer {
         self.begin()?;
         self.look_at(object)?;
+        let constant = non_gc_heap::size_of(self.session.generation, object);
         // SAFETY: the profiler's pointer.
-        unsafe { put(size, T::from(OBJECT_SIZE as u32)) };
+        unsafe { put(size, T::from(constant.unwrap_or(OBJECT_SIZE as u32))) };
         Ok(HResult::OK)
     }
 }

@@ -145,8 +145,7 @@ impl Call<'_> {
         let os = self.session.caller();
         let trackers = self.runtime().thread(os, |thread| thread.exceptions.trackers.len());
         if trackers.is_some_and(|count| count > 0) {
-            self.session.shared.with(|report| report.not_simulated(self.method));
-            return Ok(HResult::NOT_IMPLEMENTED);
+            return self.not_simulated();
         }
         let none = ClauseInfo { kind: 0, ip: 0, frame_pointer: 0, shadow_stack: 0 };
         // SAFETY: the profiler's pointer, which is not NULL.

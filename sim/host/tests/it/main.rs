@@ -10,6 +10,7 @@ mod external;
 mod forward;
 mod header;
 
+mod lists;
 mod metadata;
 mod not_simulated;
 mod readers;

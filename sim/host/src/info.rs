@@ -122,6 +122,13 @@ impl Call<'_> {
         Err(HResult::INVALID_ARGUMENT.into())
     }
 
+    /// Refuses what changes the program to a profiler that is loaded for notifications only (recorded on 8.0.34, 9.0.23,
+    /// 10.0.15 and 11.0.0).
+    fn check_may_change(&self) -> Result<(), CallError<Outcome>> {
+        let is_refused = self.runtime().process.get().notification_only;
+        if is_refused { Err(HResult::INVALID_ARGUMENT.into()) } else { Ok(()) }
+    }
+
     /// Refuses NULL where a CLR does not check.
     fn null<T>(&self, argument: &'static str) -> Result<T, CallError<Outcome>> {
         self.session.shared.find_null(self.method, argument);

@@ -25,9 +25,19 @@ impl Session {
         // SAFETY: the caller's promise; the caller keeps its reference, and this takes others.
         let unknown = ManuallyDrop::new(unsafe { IUnknown::from_raw(profiler) });
         let Some(unknown) = unknown.as_ref() else { return HResult::INVALID_ARGUMENT };
-        match Target::of_object(unknown, self.inner().generation) {
+        let generation = self.inner().generation;
+        self.load_for_notifications(Target::wants_notifications_only(unknown, generation));
+        match Target::of_object(unknown, generation) {
             Ok(target) => self.load_target(Some(target)),
             Err(refused) => refused,
+        }
+    }
+
+    /// Sets whether the profiler that is loaded next is loaded for notifications only.
+    #[doc(hidden)]
+    pub fn load_for_notifications(&self, only: bool) {
+        if let Some(stage) = self.inner().stage() {
+            stage.runtime().change_process(|process| process.notification_only = only);
         }
     }
 

@@ -53,6 +53,8 @@ pub struct Process {
     pub profiler: ProfilerStatus,
     /// The profiler was attached to the running process.
     pub attached: bool,
+    /// The profiler is loaded for notifications only, so that it changes nothing of the program (.NET 6 and later).
+    pub notification_only: bool,
     /// Event mask of the profiler: the callbacks it receives and the methods it may call.
     pub event_mask: EventMask,
     /// The profiler has asked for the start and the end of GCs without their details (`COR_PRF_HIGH_BASIC_GC`).
@@ -90,6 +92,7 @@ impl Default for Process {
         Self {
             profiler: ProfilerStatus::Active,
             attached: false,
+            notification_only: false,
             event_mask: EventMask::ENABLE_STACK_SNAPSHOT,
             basic_gc: false,
             started: true,

@@ -36,6 +36,8 @@ pub(crate) struct Loaded {
     library: ProfilerLibrary,
     /// From `ICorProfilerCallback2` up.
     references: ManuallyDrop<Vec<IUnknown>>,
+    /// The profiler only wants notifications.
+    pub(crate) is_notification_only: bool,
 }
 
 impl Visit<'_> {
@@ -52,8 +54,9 @@ impl Visit<'_> {
         let mut references = vec![second];
         self.ask_for_newer(shared, &mut references);
         shared.with(|report| report.not_loaded(None));
-        let loaded = Loaded { library, references: ManuallyDrop::new(references) };
-        loaded.ask_for_notifications(shared);
+        let references = ManuallyDrop::new(references);
+        let mut loaded = Loaded { library, references, is_notification_only: false };
+        loaded.is_notification_only = loaded.asks_for_notifications(shared);
         Some(loaded)
     }
 
@@ -150,25 +153,22 @@ impl Loaded {
         session.find_exports(&|name| self.library.export(name))
     }
 
-    /// Asks a profiler with `ICorProfilerCallback11` whether it only wants notifications (assumed: after
-    /// the interfaces, before `Initialize`).
-    fn ask_for_notifications(&self, shared: &Shared) {
+    /// Asks a profiler with `ICorProfilerCallback11` whether it only wants notifications: after the interfaces, before
+    /// `Initialize` (recorded on 8.0.34, 9.0.23, 10.0.15 and 11.0.0). A failure is a no (8.0.34, 11.0.0).
+    fn asks_for_notifications(&self, shared: &Shared) -> bool {
         if self.references.len() < CALLBACKS.len() + 1 {
-            return;
+            return false;
         }
-        let Some(newest) = self.references.last() else { return };
+        let Some(newest) = self.references.last() else { return false };
         // SAFETY: the object has the interface, as it was asked for all; the reference is not given up.
         let newest = unsafe { ICorProfilerCallback11::from_raw(newest.as_raw()) };
-        let Some(newest) = newest.map(ManuallyDrop::new) else { return };
+        let Some(newest) = newest.map(ManuallyDrop::new) else { return false };
         let mut only: Bool = 0;
         shared.write(&Entry::Begins("LoadAsNotificationOnly"));
         // SAFETY: a pointer to a BOOL.
         let result = unsafe { newest.LoadAsNotificationOnly(&raw mut only) };
         shared.write(&Entry::Loaded { step: "LoadAsNotificationOnly", result });
-        if only != 0 {
-            shared.with(|report| report.not_simulated("LoadAsNotificationOnly"));
-            shared.write(&Entry::NotSimulated("LoadAsNotificationOnly"));
-        }
+        !result.is_failure() && only != 0
     }
 
     /// Releases the references, as the end of profiling does, and unloads the library if a CLR does:

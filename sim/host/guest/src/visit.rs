@@ -62,6 +62,7 @@ impl Visit<'_> {
             shared.write(&Entry::Over);
             return Ok(());
         }
+        session.load_for_notifications(loaded.is_notification_only);
         let forwarding = trace.map(|sink| forwarding(&session, sink));
         let pointers = loaded.callbacks(forwarding.as_ref());
         let loaded = Rc::new(RefCell::new(Some(loaded)));

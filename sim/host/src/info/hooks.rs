@@ -9,8 +9,8 @@ use clr_com::{
     ArgumentRange, EltInfo, FrameHandle, FunctionArguments, FunctionHook, FunctionIdMapper,
     ICorProfilerInfo3Methods,
 };
-use clr_runtime::ProfilerStatus;
-use clr_walker::profiling::{FunctionId, HResult};
+use clr_runtime::{Outcome, ProfilerStatus};
+use clr_walker::profiling::{CallError, FunctionId, HResult};
 use std::ffi::c_void;
 
 macro_rules! hooks {
@@ -34,11 +34,20 @@ impl Call<'_> {
     /// Sets hooks. Only `Initialize` may do so.
     fn set_hooks(&self, by: SetBy, hooks: [FunctionHook; 3]) -> Answer {
         self.begin()?;
+        self.check_not_attached()?;
         let process = self.runtime().process.get();
         if process.profiler != ProfilerStatus::InitializingForStartup {
             return Ok(HResult::CALL_ONLY_FROM_INIT);
         }
+        self.check_may_change()?;
         Ok(self.session.hooks.set(by, hooks, process.event_mask))
+    }
+
+    /// Refuses hooks and mappers to a profiler that was attached, at any time (recorded on 3.1.23, 8.0.34, 9.0.23, 10.0.15 and
+    /// 11.0.0).
+    fn check_not_attached(&self) -> Result<(), CallError<Outcome>> {
+        let is_refused = self.runtime().process.get().attached;
+        if is_refused { Err(HResult::UNSUPPORTED_FOR_ATTACHING_PROFILER.into()) } else { Ok(()) }
     }
 
     pub(super) fn set_mapper(&self, mapper: FunctionIdMapper) -> Answer {
@@ -52,6 +61,8 @@ impl Call<'_> {
     /// Sets the mapper of FunctionIDs.
     fn map_by(&self, mapper: FunctionIdMapper, data: Option<*mut c_void>) -> Answer {
         self.begin()?;
+        self.check_not_attached()?;
+        self.check_may_change()?;
         self.session.hooks.set_mapper(mapper, data);
         Ok(HResult::OK)
     }

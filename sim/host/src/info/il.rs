@@ -101,6 +101,7 @@ impl Call<'_> {
 
     ICorProfilerInfoMethods!(set_il_body = SetILFunctionBody(self, module, token, header) {
         self.begin()?;
+        self.check_may_change()?;
         if module.0 == 0 || header.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }

@@ -67,6 +67,7 @@ impl Call<'_> {
 
     ICorProfilerInfo4Methods!(request_rejit = RequestReJIT(self, len, modules, methods) {
         self.begin()?;
+        self.check_may_change()?;
         self.check_callbacks()?;
         // SAFETY: the profiler's arrays.
         let requested = unsafe { self.requested((len, modules, methods)) }?;
@@ -77,6 +78,7 @@ impl Call<'_> {
     ICorProfilerInfo10Methods!(request_rejit_with_inliners = RequestReJITWithInliners(self, flags, len,
         modules, methods) {
         self.begin()?;
+        self.check_may_change()?;
         self.check_callbacks()?;
         // SAFETY: the profiler's arrays.
         let requested = unsafe { self.requested((len, modules, methods)) }?;
@@ -89,6 +91,7 @@ impl Call<'_> {
 
     ICorProfilerInfo4Methods!(request_revert = RequestRevert(self, len, modules, methods, status) {
         self.begin()?;
+        self.check_may_change()?;
         // SAFETY: the profiler's arrays.
         let requested = unsafe { self.requested((len, modules, methods)) }?;
         let function = |(module, method): &Requested| self.function_named(module.0, *method);

@@ -17,10 +17,16 @@ use std::ffi::c_void;
 
 /// `COR_PRF_HIGH_MONITOR_IMMUTABLE`: COR_PRF_HIGH_DISABLE_TIERED_COMPILATION (corprof.idl).
 pub(crate) const HIGH_IMMUTABLE: u32 = 0x8;
+/// The events that a profiler may have that is loaded for notifications only, low and high ones: by a run of each bit on 8.0.34,
+/// 9.0.23, 10.0.15 and 11.0.0.
+const NOTIFICATIONS: u32 = 0xB1E3_2B7F;
+const HIGH_NOTIFICATIONS: u32 = 0xFE;
 /// `COR_PRF_HIGH_BASIC_GC` (corprof.idl).
 const HIGH_BASIC_GC: u32 = 0x10;
-/// `COR_PRF_HIGH_ALLOWABLE_AFTER_ATTACH` (corprof.idl of 3.1).
-const HIGH_ATTACHABLE: u32 = 0x76;
+/// `COR_PRF_HIGH_ALLOWABLE_AFTER_ATTACH` (corprof.idl of 3.1), and of .NET 8 and later: by a run of each bit on 3.1.23, 8.0.34,
+/// 9.0.23, 10.0.15 and 11.0.0.
+const HIGH_ATTACHABLE_3_1: u32 = 0x76;
+const HIGH_ATTACHABLE: u32 = 0xF6;
 /// `COR_PRF_DESKTOP_CLR`, `COR_PRF_CORE_CLR`.
 const RUNTIME_TYPES: [u32; 2] = [1, 2];
 
@@ -76,10 +82,15 @@ impl Call<'_> {
         let process = self.runtime().process.get();
         let starting = process.profiler == ProfilerStatus::InitializingForStartup;
         let before = self.session.high_events.get();
+        if low & !NOTIFICATIONS != 0 || high & !HIGH_NOTIFICATIONS != 0 {
+            self.check_may_change()?;
+        }
         if !starting && (high ^ before) & HIGH_IMMUTABLE != 0 {
             return Ok(HResult::FAIL);
         }
-        if process.attached && high & !HIGH_ATTACHABLE != 0 {
+        let is_new = self.session.generation.family().is_core_since(8);
+        let attachable = if is_new { HIGH_ATTACHABLE } else { HIGH_ATTACHABLE_3_1 };
+        if process.attached && high & !attachable != 0 {
             return Ok(HResult::UNSUPPORTED_FOR_ATTACHING_PROFILER);
         }
         self.caller().set_event_mask(EventMask(low))?;

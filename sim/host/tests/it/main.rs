@@ -11,6 +11,7 @@ mod forward;
 mod header;
 
 mod lists;
+mod loading;
 mod metadata;
 mod not_simulated;
 mod readers;

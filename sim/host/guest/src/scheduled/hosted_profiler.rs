@@ -201,6 +201,7 @@ impl Guest {
         if let Err(why) = loaded.find_exports(session) {
             return me.fail(format!("the profiler's library is another one: {why}"));
         }
+        session.load_for_notifications(loaded.is_notification_only);
         let pointers = loaded.callbacks(None);
         *self.loaded.borrow_mut() = Some(loaded);
         // SAFETY: the pointers are NULL or to the profiler's object, with these interfaces; `loaded` has

@@ -105,13 +105,14 @@ impl Session {
         self.load_target(unsafe { Target::new(pointers) })
     }
 
-    /// Executes the program with its callbacks, and ends the process.
+    /// Executes the program with its callbacks, and ends the process. `attach` attaches the profiler, as a function of the
+    /// program asks for it.
     ///
     /// # Errors
     /// Returns [`SessionError`] if the program cannot go on.
-    pub fn run_to_end(&self) -> Result<(), SessionError> {
+    pub fn run_to_end(&self, attach: &dyn Fn(FunctionIndex)) -> Result<(), SessionError> {
         self.end_with_program();
-        self.run()?;
+        self.run_attaching(attach)?;
         if !self.has_ended() {
             self.shut_down();
         }

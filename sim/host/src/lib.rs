@@ -43,7 +43,7 @@
 //! | `elt`, `profiler_hooks` | enter, leave and tailcall hooks |
 //! | `events`, `event_state` | EventPipe: sessions, providers, events |
 //! | `exports`, `buffers` | exports of the library that the program calls, and the memory that they get pointers to |
-//! | `detach` | the end of profiling |
+//! | `attach`, `detach` | a profiler that comes to a running process; the end of profiling |
 //! | `walks` | walks and their explanations |
 //! | `journal` | events, as they happen |
 //! | `lookup` | ids as names, for traces |
@@ -71,6 +71,7 @@
 // Interfaces and methods have the names of the documentation.
 #![allow(non_snake_case, reason = "names of the profiling interfaces")]
 
+mod attach;
 mod buffers;
 pub mod c;
 mod callbacks;

@@ -36,6 +36,11 @@ impl Session {
     /// # Errors
     /// Returns [`SessionError::Run`] if a thread cannot go on, or none can.
     pub fn run(&self) -> Result<(), SessionError> {
+        self.run_attaching(&|_| ())
+    }
+
+    /// The same. `attach` attaches the profiler, as a function of the program asks for it.
+    pub(crate) fn run_attaching(&self, attach: &dyn Fn(FunctionIndex)) -> Result<(), SessionError> {
         let inner = self.inner();
         let Some(stage) = inner.stage() else { return Ok(()) };
         let Some(world) = stage.world() else { return Ok(()) };
@@ -63,6 +68,10 @@ impl Session {
                     let waits = waiting.get_mut(thread).is_some_and(|one| one.is_for_others(event));
                     match event {
                         StepEvent::Stepped => went_on = true,
+                        StepEvent::Entered(function) if self.is_asked_to_attach(function) => {
+                            went_on = true;
+                            attach(function);
+                        }
                         StepEvent::Hook | StepEvent::Entered(_) | StepEvent::Callback(_) => {
                             went_on = true;
                             self.raise(&stage, event, thread);

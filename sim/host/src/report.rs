@@ -91,7 +91,7 @@ pub enum Finding {
     /// A documented rule for profilers was violated.
     #[error(transparent)]
     Rule(#[from] RuleViolation),
-    /// The profiler refused to be loaded.
+    /// The profiler refused to be loaded or attached.
     #[error("Initialize returned {0}")]
     Refused(HResult),
     /// Bytes behind a buffer of the runtime were changed.

@@ -131,6 +131,23 @@ impl Target {
         unsafe { self.first.Initialize(info) }
     }
 
+    /// Calls `InitializeForAttach` with the runtime's object and the client's data.
+    ///
+    /// # Safety
+    /// As of [`initialize`](Self::initialize).
+    pub(crate) unsafe fn initialize_for_attach(&self, info: *mut c_void, data: &[u8]) -> HResult {
+        let Some(to) = &self.third else { return HResult::CALLBACK3_REQUIRED };
+        let at = if data.is_empty() { null_mut() } else { data.as_ptr().cast_mut().cast() };
+        // SAFETY: the profiler's object, which there is a reference to; the caller's promise; data of this size.
+        unsafe { to.InitializeForAttach(info, at, data.len() as u32) }
+    }
+
+    /// Calls `ProfilerAttachComplete`.
+    pub(crate) fn attach_complete(&self) -> HResult {
+        // SAFETY: the profiler's object, which there is a reference to.
+        self.third.as_ref().map_or(HResult::OK, |to| unsafe { to.ProfilerAttachComplete() })
+    }
+
     /// Calls `ProfilerDetachSucceeded`.
     pub(crate) fn detach_succeeded(&self) -> HResult {
         // SAFETY: the profiler's object, which there is a reference to.

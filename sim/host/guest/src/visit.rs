@@ -3,9 +3,9 @@
 use crate::load::Loaded;
 use crate::thread_count::ThreadCount;
 use crate::tracing::{Sink, forwarding};
-use clr_com::Guid;
+use clr_com::{Forwarding, Guid};
 use clr_runtime::generation::Generation;
-use clrsim::hosting::Shared;
+use clrsim::hosting::{Pointers, Shared};
 use clrsim::{Entry, Finding, Journal, Session, SessionError};
 use std::cell::RefCell;
 use std::path::Path;
@@ -36,6 +36,41 @@ fn end(loaded: &RefCell<Option<Loaded>>, shared: &Shared, stays: bool) {
     }
 }
 
+/// The profiler of a visit.
+struct Guest<'v> {
+    visit: &'v Visit<'v>,
+    session: &'v Session,
+    loaded: &'v Rc<RefCell<Option<Loaded>>>,
+    threads: &'v Rc<ThreadCount>,
+    forwarding: Option<Arc<Forwarding>>,
+}
+
+impl Guest<'_> {
+    /// Loads the library, and begins profiling by `start`, which returns false if the profiler refuses. Returns `None` if the
+    /// library cannot be loaded, or lacks an export.
+    fn begin(&self, start: impl FnOnce(Pointers) -> bool) -> Option<bool> {
+        let Self { session, threads, .. } = *self;
+        let shared = session.shared_state();
+        let loaded = self.visit.load(shared);
+        threads.look(shared, "its loading");
+        let loaded = loaded?;
+        if let Err(why) = loaded.find_exports(session) {
+            shared.write(&Entry::Unloadable(&why));
+            loaded.end(shared, threads.were_found());
+            return None;
+        }
+        session.load_for_notifications(loaded.is_notification_only);
+        let pointers = loaded.callbacks(self.forwarding.as_ref());
+        *self.loaded.borrow_mut() = Some(loaded);
+        session.on_detach({
+            let (loaded, shared) = (Rc::clone(self.loaded), Arc::clone(shared));
+            let threads = Rc::clone(threads);
+            move || end(&loaded, &shared, threads.were_found())
+        });
+        Some(start(pointers))
+    }
+}
+
 impl Visit<'_> {
     /// Loads the profiler, executes the program with its callbacks, and releases the profiler if the runtime does. All
     /// that happens is written to the journal; with a sink, all calls with their arguments into that, too.
@@ -50,31 +85,31 @@ impl Visit<'_> {
             let (shared, threads) = (Arc::clone(shared), Rc::clone(&threads));
             move |during| threads.look(&shared, during)
         });
-        let loaded = self.load(shared);
-        threads.look(shared, "its loading");
-        let Some(loaded) = loaded else {
-            shared.write(&Entry::Over);
-            return Ok(());
-        };
-        if let Err(why) = loaded.find_exports(&session) {
-            shared.write(&Entry::Unloadable(&why));
-            loaded.end(shared, threads.were_found());
-            shared.write(&Entry::Over);
-            return Ok(());
-        }
-        session.load_for_notifications(loaded.is_notification_only);
+        let loaded = Rc::default();
         let forwarding = trace.map(|sink| forwarding(&session, sink));
-        let pointers = loaded.callbacks(forwarding.as_ref());
-        let loaded = Rc::new(RefCell::new(Some(loaded)));
-        session.on_detach({
-            let (loaded, shared) = (Rc::clone(&loaded), Arc::clone(shared));
-            let threads = Rc::clone(&threads);
-            move || end(&loaded, &shared, threads.were_found())
-        });
-        // SAFETY: the pointers are NULL or to the profiler's object, with these interfaces; `loaded` has
-        // references until profiling ends.
-        let refused = unsafe { session.load_profiler(pointers) }.is_failure();
-        let ran = if refused { Ok(()) } else { session.run_to_end() };
+        let (session, threads) = (&session, &threads);
+        let guest = Guest { visit: self, session, loaded: &loaded, threads, forwarding };
+        let refused = if session.attaches() {
+            session.start_alone();
+            false
+        } else {
+            // SAFETY: the pointers are NULL or to the profiler's object, with these interfaces; `loaded` has references until
+            // profiling ends. So it is below.
+            let start = |pointers| !unsafe { session.load_profiler(pointers) }.is_failure();
+            let Some(has_started) = guest.begin(start) else {
+                shared.write(&Entry::Over);
+                return Ok(());
+            };
+            !has_started
+        };
+        let attach = |function| {
+            // SAFETY: as above.
+            let start = |pointers| unsafe { session.attach_profiler(function, pointers) };
+            if guest.begin(start) == Some(false) {
+                end(&loaded, shared, threads.were_found());
+            }
+        };
+        let ran = if refused { Ok(()) } else { session.run_to_end(&attach) };
         session.end_profiling();
         if !session.has_ended() && (refused || self.generation.releases_profiler_at_end()) {
             end(&loaded, shared, !refused || threads.were_found());

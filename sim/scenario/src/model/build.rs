@@ -56,7 +56,7 @@ impl Scenario {
     /// Returns [`BuildError`] if the code cannot be loaded.
     pub fn world<'b>(&self, build: &'b Build) -> Result<World<'b>, BuildError> {
         let mut world = build.world(&self.starts())?;
-        world.report_entries(self.exports.keys().copied());
+        world.report_entries(self.entries());
         if let Some(thread) = self.exits_with() {
             world.end_by(ProcessEnd::Exit(thread));
         }

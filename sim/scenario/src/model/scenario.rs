@@ -36,6 +36,8 @@ pub struct Scenario {
     pub inlines: BTreeMap<FunctionIndex, Vec<FunctionIndex>>,
     /// Functions of unmanaged code that stand for exports of a profiler's library.
     pub exports: BTreeMap<FunctionIndex, Export>,
+    /// Functions of unmanaged code that stand for requests to attach the profiler, with their client data.
+    pub attaches: BTreeMap<FunctionIndex, String>,
     /// Memory that exports of the library get pointers to, with unique names.
     pub buffers: Vec<Buffer>,
     /// Hooks that the methods call.
@@ -199,6 +201,12 @@ impl Stop {
 }
 
 impl Scenario {
+    /// Returns the functions whose entry is more than their code: they stand for exports of the profiler's library, or
+    /// for requests to attach the profiler.
+    pub fn entries(&self) -> impl Iterator<Item = FunctionIndex> {
+        self.exports.keys().chain(self.attaches.keys()).copied()
+    }
+
     /// Creates a scenario of a program alone, with one thread that starts in the first function.
     #[must_use]
     pub fn new(program: Program) -> Self {

@@ -352,7 +352,7 @@ impl Scenario {
         let starts = self.threads.iter().zip(self.starts());
         let threads: Vec<_> = starts.map(|(thread, start)| (&*thread.name, start)).collect();
         let process = TestedProcess::from_build(self.build_on(generation)?, &threads);
-        let process = process.stopping_by(self.stop_by).exporting(self.exports.keys().copied());
+        let process = process.stopping_by(self.stop_by).exporting(self.entries());
         let process = match self.exits_with() {
             Some(thread) => process.ending_by(ProcessEnd::Exit(thread)),
             None => process,

@@ -66,7 +66,7 @@ check! {
     no_function: "// nothing\n",
     threads_that_cannot_be: "function main\nfunction isr { entry interrupt }\nthread a\nthread a start=isr\nthread \"\"\nfunction late optional=#true",
     values_of_exports: "function a { export; export x y 1 2 3 4 5 6 7 8 9 10 11 12 }\nfunction b { export 1 }\nfunction c { export x 1 z=2 { } }",
-    exports_that_cannot_be: "function a kind=jit { body { work 1 }; export x }\nfunction b { export x }\nfunction c { export x }\nthread t start=a\nthread u start=b",
+    exports_that_cannot_be: "function a kind=jit { body { work 1 }; export x }\nfunction b { export x }\nfunction c { export x }\nfunction d kind=jit { attach; body { work 1 } }\nfunction e { export x; attach }\nthread t start=a\nthread u start=b",
     buffers_that_cannot_be: "buffer\nbuffer a size=4 number=0x100000000\nbuffer a size=65537\nbuffer \"*b\" size=2 text=abc\nbuffer c text=x number=1\nbuffer d size=0",
     names_of_buffers: "function main\nbuffer a\nbuffer a\nbuffer \"\"\nbuffer \"*b\"",
     buffers_of_exports: "buffer count size=4\nbuffer other\nfunction a { body { work 1 } }\nfunction b {\n  export x cuont \"*cont\" \"*count\" result=states {\n    expect count is=0x1_0000_0000\n    expect cunt is=1\n    expect count is=1 not=1\n    expect other\n    expect\n  }\n}",

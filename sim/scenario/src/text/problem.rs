@@ -188,8 +188,10 @@ pub enum ProblemKind {
     /// The thread starts in a function that cannot be called.
     #[error("a thread must start in a function with the entry `call`")]
     ThreadStart,
-    /// An export that no call can reach through the transition of a P/Invoke.
-    #[error("an export belongs to a function of unmanaged code in which no thread starts")]
+    /// An export, or a request to attach, that no call can reach through the transition of a P/Invoke.
+    #[error(
+        "`export` and `attach` belong to a function of unmanaged code in which no thread starts"
+    )]
     ExportPlace,
     /// A function that some generations lack, and that cannot be part of its callers.
     #[error(

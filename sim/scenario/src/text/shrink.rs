@@ -186,6 +186,8 @@ impl Scenario {
         self.optional = self.optional.iter().filter_map(|id| number(*id)).collect();
         let exports = core::mem::take(&mut self.exports).into_iter();
         self.exports = exports.filter_map(|(id, export)| Some((number(id)?, export))).collect();
+        let attaches = core::mem::take(&mut self.attaches).into_iter();
+        self.attaches = attaches.filter_map(|(id, data)| Some((number(id)?, data))).collect();
         Some(())
     }
 }

@@ -196,8 +196,9 @@ impl Reading {
             Line::Unloadable(why) => self.unloadable = Some(why),
             Line::Leaves { callback, result } => {
                 self.leave(&callback);
-                if callback == "Initialize" && HResult(result).is_failure() {
-                    self.refused = Some(format!("Initialize: {}", HResult(result)));
+                let begins = matches!(&*callback, "Initialize" | "InitializeForAttach");
+                if begins && HResult(result).is_failure() {
+                    self.refused = Some(format!("{callback}: {}", HResult(result)));
                 }
                 self.callbacks.add(callback, result);
             }

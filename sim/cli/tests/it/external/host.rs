@@ -374,6 +374,43 @@ fn exports_get_buffers_of_the_text() {
     }
 }
 
+/// A profiler that is attached has missed what was before, and is refused what only a start allows (recorded on 3.1.23, 8.0.34,
+/// 9.0.23, 10.0.15 and 11.0.0). One that was detached can be attached again.
+#[test]
+#[ignore = "external: needs a C++ compiler"]
+fn a_profiler_is_attached_to_the_running_process() {
+    let library = guest("attached", &[]);
+    let host = |text: &str| Host::new(&library, text).args(&["--on", "net8-unix"]);
+    let begins = |data: &str| {
+        let refused =
+            "8013136f 8013136f 8013136f 8013136f 80004005 80004005 8013136f 8013136f 80131373";
+        format!("attach {data}\n80131355 {refused}\ncomplete 1\n")
+    };
+    let account = host("attach.kdl").object();
+    assert_eq!(account["verdict"], "clean", "{account:#}");
+    let compiles = "compiles 00000000 1\n";
+    let printed = begins("hello 5") + compiles + compiles + "Shutdown 2\n";
+    assert_eq!(account["printed"], printed);
+    let account = host("attach.kdl").env("GUEST_DETACHES", "1").object();
+    let once = format!("{compiles}00000000 80131367\ndetached\n");
+    assert_eq!(
+        account["printed"],
+        begins("hello 5") + &once + &begins(" 0") + &once,
+        "{account:#}"
+    );
+    let account = host("attach_refused.kdl").object();
+    assert_eq!(account["verdict"], "refused", "{account:#}");
+    assert_eq!(account["printed"], "attach refuse 6\n");
+    #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+    {
+        let (code, output) = host("attach.kdl").args(&["--schedules", "4"]).run();
+        assert!(code == 0, "{output}");
+        let detaches = host("attach.kdl").env("GUEST_DETACHES", "1");
+        let (code, output) = detaches.args(&["--schedules", "4"]).run();
+        assert!(code == 0, "{output}");
+    }
+}
+
 #[test]
 #[ignore = "external: needs a C++ compiler"]
 fn what_is_no_profiler_is_said() {

@@ -17,7 +17,7 @@ use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind as Kind;
 use clr_scenario::{Demand, Demands, RunOnError, Scenario, ScenarioError};
 use clr_world::BuildError;
-use clrsim::hosting::Anchor;
+use clrsim::hosting::{Anchor, Pointers};
 use clrsim::{Journal, Session};
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -140,6 +140,7 @@ impl HostedProfiler {
             is_loaded,
             loaded: RefCell::default(),
             inside: Cell::default(),
+            is_attaching: Cell::default(),
             evacuated: Cell::default(),
         });
         let detaches = Rc::clone(&guest);
@@ -151,7 +152,7 @@ impl HostedProfiler {
             setup.before_program(START, move |me| starts.start(me));
             system::set_up(setup);
             let exports = Rc::clone(&guest);
-            setup.on_export(move |me, function| exports.export(me, function));
+            setup.on_export(move |me, function| exports.enter(me, function));
             for kind in Kind::ALL {
                 let raises = Rc::clone(&guest);
                 setup.on(*kind, move |me| raises.raise(me, *kind));
@@ -176,13 +177,30 @@ struct Guest {
     loaded: RefCell<Option<Loaded>>,
     /// Number of threads in callbacks.
     inside: Cell<u32>,
+    /// A thread attaches the profiler.
+    is_attaching: Cell<bool>,
     /// Set when there are none, once the profiler has asked to be detached.
     evacuated: Cell<Option<EventObject>>,
 }
 
 impl Guest {
-    /// Loads the profiler as the runtime starts.
+    /// Loads the profiler as the runtime starts, unless it is attached later.
     fn start(&self, me: &CurrentThread<'_, '_>) {
+        if self.session.attaches() {
+            return self.session.start_alone();
+        }
+        let Some(pointers) = self.load(me) else { return };
+        // SAFETY: the pointers are NULL or to the profiler's object, with these interfaces; `loaded` has
+        // references until the process ends. The session's runtime is that of the interleaving.
+        if unsafe { self.session.start(me, pointers) } {
+            guest_thread::of(me).execute(me, sanitizer::has_started);
+        } else {
+            self.release(me);
+        }
+    }
+
+    /// Loads the library, and makes its profiler's object.
+    fn load(&self, me: &CurrentThread<'_, '_>) -> Option<Pointers> {
         let (session, shared) = (&self.session, self.session.shared_state());
         let visit = Visit {
             library: &self.library,
@@ -195,28 +213,46 @@ impl Guest {
             ScheduledLibrary::load_under_scheduler(me, &self.library);
         }
         let loaded = guest_thread::of(me).execute(me, || visit.load(shared)).flatten();
-        let Some(loaded) = loaded else {
-            return;
-        };
+        let loaded = loaded?;
         if let Err(why) = loaded.find_exports(session) {
-            return me.fail(format!("the profiler's library is another one: {why}"));
+            me.fail(format!("the profiler's library is another one: {why}"));
+            return None;
         }
         session.load_for_notifications(loaded.is_notification_only);
         let pointers = loaded.callbacks(None);
         *self.loaded.borrow_mut() = Some(loaded);
-        // SAFETY: the pointers are NULL or to the profiler's object, with these interfaces; `loaded` has
-        // references until the process ends. The session's runtime is that of the interleaving.
-        if unsafe { session.start(me, pointers) } {
+        Some(pointers)
+    }
+
+    /// Does what a function of the program stands for, on the thread that enters the function: calls an export, or lets another
+    /// thread attach the profiler.
+    fn enter(self: &Rc<Self>, me: &CurrentThread<'_, '_>, function: FunctionIndex) {
+        if self.session.is_asked_to_attach(function) && !self.is_attaching.replace(true) {
+            let attached = me.new_event();
+            let guest = Rc::clone(self);
+            me.spawn("the thread that attaches", move |me| {
+                guest.attach(me, function);
+                guest.is_attaching.set(false);
+                me.set(attached);
+                #[cfg(target_os = "linux")]
+                guest_thread::of(me).finish(me);
+            });
+            return me.wait_for(attached);
+        }
+        // SAFETY: the session's runtime is that of the interleaving.
+        unsafe { self.session.call_export(me, function) };
+    }
+
+    /// Loads the library and attaches its profiler, on a thread of the runtime that does so for a command of the diagnostic
+    /// server.
+    fn attach(&self, me: &CurrentThread<'_, '_>, function: FunctionIndex) {
+        let Some(pointers) = self.load(me) else { return };
+        // SAFETY: as in `start`.
+        if unsafe { self.session.attach_profiler_on(me, function, pointers) } {
             guest_thread::of(me).execute(me, sanitizer::has_started);
         } else {
             self.release(me);
         }
-    }
-
-    /// Calls the export that a function of the program stands for, on the thread that enters the function.
-    fn export(&self, me: &CurrentThread<'_, '_>, function: FunctionIndex) {
-        // SAFETY: the session's runtime is that of the interleaving.
-        unsafe { self.session.call_export(me, function) };
     }
 
     /// Makes a callback of the thread. After the last one the process ends, as its system ends it.

@@ -26,6 +26,7 @@ struct Described {
     optional: bool,
     inlines: Vec<FunctionIndex>,
     export: Option<Export>,
+    attach: Option<String>,
 }
 
 pub(super) fn functions(text: &mut Scenario, c: &mut Codec<'_>) {
@@ -38,6 +39,7 @@ pub(super) fn functions(text: &mut Scenario, c: &mut Codec<'_>) {
             inlines: text.inlines.remove(&FunctionIndex(index)).unwrap_or_default(),
             on: text.only_on.remove(&FunctionIndex(index)).unwrap_or(Generations::ALL),
             export: text.exports.remove(&FunctionIndex(index)),
+            attach: text.attaches.remove(&FunctionIndex(index)),
         })
         .collect();
     let function = Function {
@@ -49,10 +51,11 @@ pub(super) fn functions(text: &mut Scenario, c: &mut Codec<'_>) {
     };
     let (method, on) = (MethodKind::default(), Generations::ALL);
     let (optional, inlines) = (false, Vec::new());
-    let blank = Described { function, method, on, optional, inlines, export: None };
+    let (export, attach) = (None, None);
+    let blank = Described { function, method, on, optional, inlines, export, attach };
     let buffers = &text.buffers;
     c.each("function", &mut all, &blank, |function, c| described(function, buffers, c));
-    for (Described { function, method, on, optional, inlines, export }, index) in
+    for (Described { function, method, on, optional, inlines, export, attach }, index) in
         all.into_iter().zip(0..)
     {
         let index = FunctionIndex(index);
@@ -63,12 +66,13 @@ pub(super) fn functions(text: &mut Scenario, c: &mut Codec<'_>) {
         text.optional.extend(optional.then_some(index));
         text.inlines.extend((!inlines.is_empty()).then_some((index, inlines)));
         text.exports.extend(export.map(|export| (index, export)));
+        text.attaches.extend(attach.map(|data| (index, data)));
         text.program.functions.push(function);
     }
 }
 
 fn described(described: &mut Described, buffers: &[Buffer], c: &mut Codec<'_>) {
-    let Described { function, method, on, optional, inlines, export } = described;
+    let Described { function, method, on, optional, inlines, export, attach } = described;
     c.arg(&mut function.name);
     c.with("kind", &mut function.kind);
     c.with("method", method);
@@ -78,6 +82,8 @@ fn described(described: &mut Described, buffers: &[Buffer], c: &mut Codec<'_>) {
     c.block(Level::Function, |c| {
         shape(&mut function.shape, c);
         c.maybe("export", export, &Export::default(), |it, c| export::export(it, buffers, c));
+        c.maybe("attach", attach, &String::new(), |data, c| c.default_arg(data));
+        c.refuse(export.is_some() && attach.is_some(), ProblemKind::Excluded("export", "attach"));
         c.each("inlines", inlines, &FunctionIndex(0), |callee, c| c.arg(callee));
         let has_body = !function.body.is_empty();
         c.once("body", has_body, |c| body::statements(&mut function.body, c));

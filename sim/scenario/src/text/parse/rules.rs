@@ -113,14 +113,14 @@ pub(super) fn check(scenario: &Scenario, nodes: &[Node<'_>], problems: &mut Prob
             problems.push((places.part(*function, &["body"]), ProblemKind::InlinedExit));
         }
     }
-    for function in scenario.exports.keys() {
+    for function in scenario.entries() {
         let kind = scenario.program.functions.get(function.index()).map(|function| function.kind);
         let starts = scenario
             .threads
             .iter()
-            .any(|thread| thread.starts_in_function() && thread.start == *function);
+            .any(|thread| thread.starts_in_function() && thread.start == function);
         if kind != Some(CodeKind::Native) || starts {
-            let span = places.part(*function, &["export"]);
+            let span = places.part(function, &["export", "attach"]);
             problems.push((span, ProblemKind::ExportPlace));
         }
     }

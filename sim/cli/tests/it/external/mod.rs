@@ -1,6 +1,8 @@
 //! The tool with libraries that other programs make: a C++ compiler, and cargo.
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod clr_suite;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod doors;
 #[path = "../../../src/tests/fields.rs"]
 mod fields;

@@ -10,7 +10,7 @@ namespace guest {
 struct Transitions : Test {
     bool is_left = false, is_entered = false;
 
-    HRESULT begin() override { return info->SetEventMask2(TRANSITIONS | NO_INLINING, 0); }
+    HRESULT begin() override { return ask(TRANSITIONS | NO_INLINING); }
     HRESULT UnmanagedToManagedTransition(uint64_t function, uint32_t) override {
         is_entered |= is_named(name_of(info, function), "DoPInvoke");
         return S_OK;
@@ -35,7 +35,7 @@ struct Hooked : Test {
     static void on_leave(uint64_t function, uint64_t) { current->left(name_of(current->info, function)); }
     HRESULT hook(uint32_t mask) {
         current = this;
-        HRESULT result = info->SetEventMask2(ENTERLEAVE | FUNCTION_VALUES | mask, 0);
+        HRESULT result = ask(ENTERLEAVE | FUNCTION_VALUES | mask);
         if (result < 0) return result;
         auto code = [](void (*hook)(uint64_t, uint64_t)) { return reinterpret_cast<const void *>(hook); };
         return info->SetEnterLeaveFunctionHooks3WithInfo(code(on_enter), code(on_leave), code(on_leave));
@@ -50,7 +50,7 @@ struct EltTransitions : Hooked {
     HRESULT begin() override { return hook(TRANSITIONS | NO_INLINING); }
     void entered(const std::string &name) override {
         hooks += is_named(name, "DoPInvoke");
-        reverse += is_named(name, "Reverse");
+        reverse += is_named(name, "DoReversePInvoke");
     }
     void left(const std::string &name) override { hooks += is_named(name, "DoPInvoke"); }
     HRESULT ManagedToUnmanagedTransition(uint64_t function, uint32_t reason) override {
@@ -90,17 +90,50 @@ struct Inlining : Hooked {
         if (!is_named(name_of(info, callee), "Inlinee")) return S_OK;
         std::string name = name_of(info, caller);
         if (is_named(name, "Inlining")) *is_wanted = 1;
-        if (is_named(name, "BlockInlining")) *is_wanted = 0;
+        if (is_named(name, "BlockInlining")) *is_wanted = is_broken("refusal");
         return S_OK;
     }
     void end() override { wants(is_called, "the method is called where that is refused"); }
+};
+
+/// `dynamicjitoptimization`: what the mask says when a module is loaded decides whether its methods are inlined. The original's
+/// program reads the tier of a method from events; here the calls of JITInlining tell the same.
+struct DynamicOptimization : Test {
+    bool has_no_optimizations = false, has_no_inlining = false;
+    int inlines = 0, checks = 0;
+
+    HRESULT set_mask() {
+        return ask(JIT | (has_no_optimizations ? NO_OPTIMIZATIONS : 0) | (has_no_inlining ? NO_INLINING : 0));
+    }
+    HRESULT begin() override { return set_mask(); }
+    HRESULT JITInlining(uint64_t caller, uint64_t, BOOL *is_wanted) override {
+        uint64_t type = 0, module = 0;
+        mdToken token = 0;
+        if (!*is_wanted || !is_good(info->GetFunctionInfo2(caller, 0, &type, &module, &token, 0, nullptr, nullptr), "GetFunctionInfo2"))
+            return S_OK;
+        inlines += path_of(info, module).find("UnloadLibrary") != std::string::npos;
+        return S_OK;
+    }
+    void switch_optimizations(bool is_off) {
+        has_no_optimizations = is_off;
+        is_good(set_mask(), "the mask without optimizations");
+    }
+    void switch_inlining(bool is_off) {
+        has_no_inlining = is_off;
+        is_good(set_mask(), "the mask without inlining");
+    }
+    void want(int count) {
+        checks++;
+        wants(inlines == count, "the number of inlined calls");
+    }
+    void end() override { wants(checks == 5, "five methods are compiled"); }
 };
 
 /// `exception`: funclets have no callbacks of functions of their own.
 struct Exceptions : Test {
     std::string seen;
 
-    HRESULT begin() override { return info->SetEventMask2(EXCEPTIONS | NO_INLINING, 0); }
+    HRESULT begin() override { return ask(EXCEPTIONS | NO_INLINING); }
     HRESULT note(const char *what, uint64_t function = 0) {
         seen += what;
         if (function) {

@@ -1,7 +1,10 @@
 // The behaviour of the CLR's own profiler tests (dotnet/runtime, src/tests/profiler), one for each word of CLR_TEST: what
-// is asked for, and what must hold at the end. Each says whether it passes. The texts beside this file do what their programs do.
+// is asked for, and what must hold at the end. Each says whether it passes. The texts beside this file do what their
+// programs do, and `programs.cs` does so in a CLR. CLR_BROKEN breaks what a test checks, on purpose.
+#include "attach.hpp"
 #include "code.hpp"
 #include "heap.hpp"
+#include "life.hpp"
 #include "loads.hpp"
 
 namespace guest {
@@ -19,9 +22,11 @@ constexpr Named TESTS[] = {
     {"null", made<Null>},
     {"assembly", made<Assembly>},
     {"moduleload", made<ModuleLoad>},
+    {"classload", made<ClassLoad>},
     {"transitions", made<Transitions>},
     {"elttransitions", made<EltTransitions>},
     {"inlining", made<Inlining>},
+    {"dynamicjitoptimization", made<DynamicOptimization>},
     {"exception", made<Exceptions>},
     {"gc", made<Gc>},
     {"gcbasic", made<GcBasic>},
@@ -31,6 +36,12 @@ constexpr Named TESTS[] = {
     {"handles", made<Handles>},
     {"enumthreads", made<EnumThreadsTest>},
     {"gcheapenumeration", made<HeapEnumeration>},
+    {"gcheapenumeration-suspended", made<HeapEnumeration>},
+    {"gcheapenumeration-competing", made<HeapEnumeration>},
+    {"releaseonshutdown", made<ReleaseOnShutdown>},
+    {"releaseondetach", made<ReleaseOnDetach>},
+    {"multiple", made<Multiple>},
+    {"metadatagetdispenser", made<GetDispenser>},
 };
 
 Profiler *make() {
@@ -41,11 +52,45 @@ Profiler *make() {
     return running = new Null;
 }
 
+/// Returns the running test, if it is of this type.
+template <typename Wanted> Wanted *current() { return dynamic_cast<Wanted *>(running); }
+
 } // namespace guest
 
-GUEST_EXPORT void DoPInvoke(int) {}
+/// Calls what it is given.
+GUEST_EXPORT void DoPInvoke(int (*callback)(int), int value) {
+    if (callback) callback(value);
+}
 
-/// Asks for a list of all objects.
 GUEST_EXPORT void EnumerateObjects() {
-    if (auto *test = dynamic_cast<guest::HeapEnumeration *>(guest::running)) test->enumerate();
+    if (auto *test = guest::current<guest::HeapEnumeration>()) test->enumerate();
+}
+GUEST_EXPORT void SuspendRuntime() {
+    if (guest::running) guest::running->is_good(guest::running->info->SuspendRuntime(), "SuspendRuntime");
+}
+GUEST_EXPORT void ResumeRuntime() {
+    if (guest::running) guest::running->is_good(guest::running->info->ResumeRuntime(), "ResumeRuntime");
+}
+
+GUEST_EXPORT void SwitchOptimizations(int is_off) {
+    if (auto *test = guest::current<guest::DynamicOptimization>()) test->switch_optimizations(is_off);
+}
+GUEST_EXPORT void SwitchInlining(int is_off) {
+    if (auto *test = guest::current<guest::DynamicOptimization>()) test->switch_inlining(is_off);
+}
+GUEST_EXPORT void WantInlines(int count) {
+    if (auto *test = guest::current<guest::DynamicOptimization>()) test->want(count);
+}
+
+GUEST_EXPORT int AttachToItself(const char *path) { return guest::attach_to_itself(path); }
+GUEST_EXPORT void PassFlag(bool *flag) {
+    if (auto *test = dynamic_cast<guest::ReleaseOnShutdown *>(guest::Released::current)) test->flag = flag;
+}
+GUEST_EXPORT void PassCallback(void (*callback)()) {
+    guest::Multiple::callback = callback;
+    guest::Multiple::has_callback.set();
+    auto *test = dynamic_cast<guest::ReleaseOnDetach *>(guest::Released::current);
+    if (!test) return;
+    test->callback = callback;
+    test->has_callback.set();
 }

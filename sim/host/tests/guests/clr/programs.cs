@@ -11,7 +11,8 @@ static unsafe class App {
   [DllImport("suite")] static extern void ResumeRuntime(); [DllImport("suite")] static extern void SwitchOptimizations(int off);
   [DllImport("suite")] static extern void SwitchInlining(int off); [DllImport("suite")] static extern void WantInlines(int count);
   [DllImport("suite")] static extern int AttachToItself(byte* path); [DllImport("suite")] static extern void PassFlag(bool* flag);
-  [DllImport("suite")] static extern void PassCallback(delegate* unmanaged<void> callback);
+  [DllImport("suite")] static extern void PassCallback(delegate* unmanaged<void> callback); [DllImport("suite")] static extern void ProgramFails();
+  [DllImport("suite")] static extern void BeginSessions(); [DllImport("suite")] static extern void EndSessions();
   [UnmanagedCallersOnly] static int DoReversePInvoke(int i) { return i; }
   [MethodImpl(AI)] static int Inlinee() { return new Random().Next(); }
   [MethodImpl(NI)] static void Inlining() { Use(Inlinee()); }
@@ -36,6 +37,7 @@ static unsafe class App {
   [UnmanagedCallersOnly] static void Called() { called.Set(); }
   static void Await() { if (!called.WaitOne(120000)) Console.WriteLine("not called"); }
   [MethodImpl(NI)] static void Literals() { Use("one"); Use("two"); Use("three"); Use("four"); Use("five"); Use("six"); }
+  [MethodImpl(NI)] static void TriggerMethod() { }
   static int Main(string[] a) {
     var t = Environment.GetEnvironmentVariable("CLR_TEST");
     if (Environment.GetEnvironmentVariable("CLR_BROKEN") == "program") return 0;
@@ -66,6 +68,13 @@ static unsafe class App {
         Thread.Sleep(200); break; }
       case "multiple": PassCallback(&Called); for (int i = 0; i < 4; i++) { int r = Attach(); Console.WriteLine("attached {0:x8}", r); } try { throw new Exception("f"); } catch { } Await(); break;
       case "metadatagetdispenser": case "null": break;
+      case "elt-enter": case "elt-leave": Values.Run(); break;
+      case "getappdomainstaticaddress": Load().CreateInstance("UnloadLibrary.TestClass").GetHashCode(); Thread.Sleep(1000); LoadAndUnload(); Thread.Sleep(1000); break;
+      case "eventpipe-writing": BeginSessions(); TriggerMethod(); EndSessions(); break;
+      case "eventpipe-reading": {
+        var e = new TestSource(); e.MyEvent(12); var n = new int[120]; for (int i = 0; i < n.Length; i++) n[i] = i;
+        e.MyArrayEvent('d', n, "Hello from EventPipeTestEventSource!"); e.KeyValueEvent("Source", "Event", new List<KeyValuePair<string, string>> { KeyValuePair.Create("samplekey", "samplevalue") }); break; }
+      case "rejit": if (!Rejitted.Run()) ProgramFails(); break;
       default: for (int i = 0; i < 3; i++) { keep = new object[100]; GC.Collect(); } break;
     }
     return 0; } }

@@ -1,11 +1,15 @@
 // The behaviour of the CLR's own profiler tests (dotnet/runtime, src/tests/profiler), one for each word of CLR_TEST: what
 // is asked for, and what must hold at the end. Each says whether it passes. The texts beside this file do what their
 // programs do, and `programs.cs` does so in a CLR. CLR_BROKEN breaks what a test checks, on purpose.
+#include "async.hpp"
 #include "attach.hpp"
 #include "code.hpp"
+#include "events.hpp"
 #include "heap.hpp"
 #include "life.hpp"
 #include "loads.hpp"
+#include "rejit.hpp"
+#include "values.hpp"
 
 namespace guest {
 
@@ -42,6 +46,15 @@ constexpr Named TESTS[] = {
     {"releaseondetach", made<ReleaseOnDetach>},
     {"multiple", made<Multiple>},
     {"metadatagetdispenser", made<GetDispenser>},
+    {"elt-enter", made<SlowHooks>},
+    {"elt-leave", made<SlowHooks>},
+    {"getappdomainstaticaddress", made<StaticAddresses>},
+    {"eventpipe-reading", made<EventReading>},
+    {"eventpipe-writing", made<EventWriting>},
+    {"rejit", made<ReJit>},
+    {"runtimeasyncapis", made<AsyncApis>},
+    {"runtimeasyncelt", made<AsyncHooks>},
+    {"runtimeasynctypes", made<AsyncTypes>},
 };
 
 Profiler *make() {
@@ -80,6 +93,17 @@ GUEST_EXPORT void SwitchInlining(int is_off) {
 }
 GUEST_EXPORT void WantInlines(int count) {
     if (auto *test = guest::current<guest::DynamicOptimization>()) test->want(count);
+}
+
+GUEST_EXPORT void BeginSessions() {
+    if (auto *test = guest::current<guest::EventWriting>()) test->open();
+}
+GUEST_EXPORT void EndSessions() {
+    if (auto *test = guest::current<guest::EventWriting>()) test->close();
+}
+/// Says that the program has seen something wrong.
+GUEST_EXPORT void ProgramFails() {
+    if (guest::running) guest::running->fails("what the program sees");
 }
 
 GUEST_EXPORT int AttachToItself(const char *path) { return guest::attach_to_itself(path); }

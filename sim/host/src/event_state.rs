@@ -39,6 +39,8 @@ pub(crate) struct Wanted {
     pub(crate) keywords: u64,
     /// Level.
     pub(crate) level: u32,
+    /// Keys and values, each with a 0 behind it, as the provider's callback gets them; empty if there are none.
+    pub(crate) filter: Vec<u8>,
 }
 
 pub(crate) struct Session {
@@ -51,6 +53,40 @@ pub(crate) struct Provider {
     pub(crate) name: String,
     /// The sessions that have enabled it.
     pub(crate) sessions: BTreeSet<u64>,
+    /// The profiler's function that is told of sessions.
+    pub(crate) callback: Option<ProviderCallback>,
+}
+
+/// `EventPipeProviderCallback`: source id, whether the provider is enabled, level, keywords of which an event has one, keywords
+/// of which it has all, filter, and data that this interface cannot give.
+pub(crate) type ProviderCallback = unsafe extern "system" fn(
+    *const [u64; 2],
+    u32,
+    u8,
+    u64,
+    u64,
+    *const FilterData,
+    *const std::ffi::c_void,
+);
+
+/// `COR_PRF_FILTER_DATA`.
+#[repr(C)]
+pub(crate) struct FilterData {
+    pub(crate) bytes: u64,
+    pub(crate) size: u32,
+    pub(crate) kind: u32,
+}
+
+/// What a provider's function is told of a session that begins or ends.
+pub(crate) struct Told {
+    pub(crate) callback: ProviderCallback,
+    /// The provider is enabled for a session.
+    pub(crate) is_enabled: bool,
+    /// The level and the keywords that all sessions together ask for.
+    pub(crate) level: u32,
+    pub(crate) keywords: u64,
+    /// The filter of the session.
+    pub(crate) filter: Vec<u8>,
 }
 
 /// An event of a provider.
@@ -95,7 +131,7 @@ pub(crate) struct State {
 
 impl Default for State {
     fn default() -> Self {
-        let provider = |name: &str| Provider { name: name.to_owned(), sessions: BTreeSet::new() };
+        let provider = |name: &str| Provider::new(name.to_owned(), None);
         let minimal = blobs::minimal(10, GC_KEYWORD, 4, VERBOSE);
         let tick = Event::new(RUNTIME, (10, 4), (GC_KEYWORD, VERBOSE), minimal);
         let info = Event::new(EVENT_PIPE, (1, 0), (0, LOG_ALWAYS), blobs::of_process_info());
@@ -147,6 +183,32 @@ impl State {
         if found.sessions.len() > before {
             self.refresh(provider);
         }
+    }
+
+    /// Returns what the functions of all providers, or of one, are told of a session. The order is that of the providers
+    /// (recorded on 8.0.34, 10.0.15 and 11.0.0, with the values).
+    pub(crate) fn told(&self, session: u64, provider: Option<usize>) -> Vec<Told> {
+        let Some(of_session) = self.sessions.get(&session) else { return Vec::new() };
+        let providers = self.providers.iter().enumerate();
+        let providers = providers.filter(|(index, _)| provider.is_none_or(|only| only == *index));
+        let told = providers.filter_map(|(_, provider)| {
+            let (callback, wanted) = (provider.callback?, of_session.wanted(&provider.name)?);
+            let all = self.sessions.values().filter_map(|one| one.wanted(&provider.name));
+            let (level, keywords) = all.fold((0, 0), |(level, keywords), one| {
+                (one.level.max(level), one.keywords | keywords)
+            });
+            let filter = wanted.filter.clone();
+            let is_enabled = !provider.sessions.is_empty();
+            Some(Told { callback, is_enabled, level, keywords, filter })
+        });
+        told.collect()
+    }
+}
+
+impl Provider {
+    /// Makes a provider that no session has enabled.
+    pub(crate) const fn new(name: String, callback: Option<ProviderCallback>) -> Self {
+        Self { name, sessions: BTreeSet::new(), callback }
     }
 }
 

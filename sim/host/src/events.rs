@@ -13,14 +13,17 @@
 //!   released (`adjust_limit_clr`). A CLR writes it once in about 100 KiB; here each allocation that does not
 //!   come from the thread's own memory is one of them (assumed: a text says no sizes).
 //! * The end of a session writes ProcessInfo first (`disable_holding_lock`).
+//! * The function of EventPipeCreateProvider2 is called when a session with the provider begins or ends, and when the provider
+//!   is created for sessions that exist, not when it is added to one (recorded on 8.0.34, 10.0.15 and 11.0.0).
 //!
 //! Two things are not simulated: a session that ends while another thread is in its callback waits for that
 //! thread, and one that ends before the runtime has started ends when it has.
 
 use crate::event_state::blobs::{allocation_tick, process_info};
 use crate::event_state::{
-    ALLOCATION_TICK, EVENT_PIPE, Event, HIGH_EVENT_PIPE, LOG_ALWAYS, MOST_SESSIONS, NAMES,
-    NO_ACTIVITY, PITCH, PROCESS_INFO, PROVIDERS, Provider, SESSIONS, Session, Wanted,
+    ALLOCATION_TICK, EVENT_PIPE, Event, FilterData, HIGH_EVENT_PIPE, LOG_ALWAYS, MOST_SESSIONS,
+    NAMES, NO_ACTIVITY, PITCH, PROCESS_INFO, PROVIDERS, Provider, ProviderCallback, SESSIONS,
+    Session, Told, Wanted,
 };
 use crate::inner::Inner;
 use crate::out::count;
@@ -28,7 +31,6 @@ use crate::target::Target;
 use clr_com::{Guid, ObjectId};
 use clr_runtime::profiling::CallbackKind as Kind;
 use clr_walker::profiling::{HResult, ThreadId};
-use std::collections::BTreeSet;
 use std::ptr::null;
 
 impl Inner {
@@ -39,7 +41,8 @@ impl Inner {
             let is_free = |slot: &usize| state.sessions.values().all(|one| one.slot != *slot);
             let slot = (0..MOST_SESSIONS).find(is_free)?;
             let (name, keywords) = (NAMES[EVENT_PIPE], u64::MAX);
-            wanted.push(Wanted { provider: name.to_owned(), keywords, level: LOG_ALWAYS });
+            let filter = Vec::new();
+            wanted.push(Wanted { provider: name.to_owned(), keywords, level: LOG_ALWAYS, filter });
             let id = SESSIONS + state.begun * PITCH;
             state.begun += 1;
             state.sessions.insert(id, Session { slot, wanted });
@@ -49,6 +52,8 @@ impl Inner {
             id
         };
         self.deliver_allocations();
+        let told = self.events.0.borrow().told(id, None);
+        self.tell(told, Some(id));
         Some(id)
     }
 
@@ -59,28 +64,56 @@ impl Inner {
         }
         let info = process_info(self.generation.is_unix());
         self.write_event(PROCESS_INFO, &info, [null(); 2]);
-        {
+        let told = {
             let mut state = self.events.0.borrow_mut();
+            for provider in &mut state.providers {
+                provider.sessions.remove(&session);
+            }
+            // What it asked for counts until its end.
+            let told = state.told(session, None);
             state.sessions.remove(&session);
             for provider in 0..state.providers.len() {
-                if let Some(found) = state.providers.get_mut(provider) {
-                    found.sessions.remove(&session);
-                }
                 state.refresh(provider);
             }
-        }
+            told
+        };
         self.deliver_allocations();
+        self.tell(told, None);
+    }
+
+    /// Calls the functions of providers, which the calling thread does in a CLR, too. The source is the session that begins.
+    fn tell(&self, told: Vec<Told>, session: Option<u64>) {
+        let source = session.map(|id| [id, 0]);
+        for Told { callback, is_enabled, level, keywords, filter } in told {
+            let bytes = filter.as_ptr() as usize as u64;
+            let data = FilterData { bytes, size: count(filter.len()), kind: 0 };
+            let data = if filter.is_empty() { null() } else { &raw const data };
+            self.enter("EventPipeProviderCallback", || {
+                let source = source.as_ref().map_or(null(), |source| &raw const *source);
+                // SAFETY: the profiler's function has this signature; the pointers are to locals.
+                unsafe {
+                    callback(source, is_enabled.into(), level as u8, keywords, 0, data, null())
+                };
+                HResult::OK
+            });
+        }
     }
 
     /// Makes a provider, and returns its id. The profiler is called if it has asked for that.
-    pub(crate) fn create_provider(&self, name: String) -> u64 {
-        let id = {
+    pub(crate) fn create_provider(&self, name: String, callback: Option<ProviderCallback>) -> u64 {
+        let (index, sessions) = {
             let mut state = self.events.0.borrow_mut();
             let index = state.providers.len();
-            state.providers.push(Provider { name, sessions: BTreeSet::new() });
+            state.providers.push(Provider::new(name, callback));
             state.enable(index, None);
-            PROVIDERS + index as u64 * PITCH
+            let sessions = state.providers.last().map(|one| one.sessions.clone());
+            (index, sessions.unwrap_or_default())
         };
+        for session in sessions {
+            let told = self.events.0.borrow().told(session, Some(index));
+            self.tell(told, Some(session));
+        }
+        let id = PROVIDERS + index as u64 * PITCH;
         if self.high_events.get() & HIGH_EVENT_PIPE != 0 {
             let kind = Kind::EventPipeProviderCreated;
             self.call_back((kind, kind.name()), |target| target.provider_created(id));

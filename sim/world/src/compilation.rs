@@ -217,6 +217,7 @@ impl World<'_> {
         }
         steps.extend(self.class_load_of(inlined));
         let inlining = About { function, caller, ..About::default() };
+        self.runtime.code.il_versions.borrow_mut().note_inlining(caller, function);
         steps.push(Step::CallbackAbout(Kind::JITInlining, inlining));
         steps
     }

@@ -85,7 +85,14 @@ impl Call<'_> {
         if flags & BLOCK_INLINING == 0 {
             return Ok(HResult::INVALID_ARGUMENT);
         }
-        self.caller().request_rejit(&self.functions(&requested))?;
+        let mut functions = self.functions(&requested);
+        let inliners: Vec<_> = {
+            let versions = self.runtime().code.il_versions.borrow();
+            functions.iter().flat_map(|function| versions.inliners(*function)).collect()
+        };
+        // Recorded on 8.0.34, 10.0.15 and 11.0.0: the next calls of both compile them again.
+        functions.extend(inliners);
+        self.caller().request_rejit(&functions)?;
         Ok(HResult::OK)
     });
 

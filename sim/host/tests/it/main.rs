@@ -14,6 +14,7 @@ mod lists;
 mod loading;
 mod metadata;
 mod not_simulated;
+mod providers;
 mod readers;
 mod rejit;
 #[cfg(all(any(target_os = "linux", windows), target_arch = "x86_64"))]

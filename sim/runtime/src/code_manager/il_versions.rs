@@ -13,6 +13,8 @@ const FIRST: u64 = 2;
 pub struct IlVersions {
     all: Vec<IlVersion>,
     changes: u64,
+    /// The methods that the JIT has inlined others into, with these.
+    inlinings: Vec<(FunctionId, FunctionId)>,
 }
 
 /// A version of a method's IL.
@@ -42,6 +44,18 @@ impl IlVersions {
 
     fn last(&mut self, function: FunctionId) -> Option<&mut IlVersion> {
         self.all.iter_mut().rev().find(|version| version.function == function)
+    }
+
+    /// Notes that the JIT has inlined a method into another one.
+    pub fn note_inlining(&mut self, caller: FunctionId, inlined: FunctionId) {
+        if !self.inlinings.contains(&(caller, inlined)) {
+            self.inlinings.push((caller, inlined));
+        }
+    }
+
+    /// Returns the methods that a method was inlined into.
+    pub fn inliners(&self, inlined: FunctionId) -> impl Iterator<Item = FunctionId> + '_ {
+        self.inlinings.iter().filter(move |(_, one)| *one == inlined).map(|(caller, _)| *caller)
     }
 
     /// Requests a version, unless one waits for its compilation.
@@ -114,5 +128,17 @@ mod tests {
         versions.request(one);
         assert!(versions.compile(one));
         assert_eq!(versions.compiled(one).collect::<Vec<_>>(), [ReJitId(2), ReJitId(5)]);
+    }
+
+    #[test]
+    fn an_inliner_is_noted_once() {
+        let [one, other, inlined] = [1, 2, 3].map(FunctionId);
+        let mut versions = IlVersions::default();
+        versions.note_inlining(one, inlined);
+        versions.note_inlining(other, inlined);
+        versions.note_inlining(one, inlined);
+        versions.note_inlining(inlined, one);
+        assert_eq!(versions.inliners(inlined).collect::<Vec<_>>(), [one, other]);
+        assert_eq!(versions.changes(), 0);
     }
 }

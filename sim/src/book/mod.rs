@@ -26,6 +26,7 @@
 //! 24. [What is stable](stability): versions, and what they promise
 //! 25. [What .NET 11 changes for a profiler](net_11)
 //! 26. [Traces: your profiler in both worlds](traces)
+//! 27. [The CLR's own profiler tests](the_tests_of_the_clr): which pass here
 //!
 //! The tests run every text of the book on every generation and check the results that it states.
 
@@ -67,4 +68,5 @@ chapters! {
     stability "stability.md",
     net_11 "net11.md",
     traces "traces.md",
+    the_tests_of_the_clr "clr_suite.md",
 }

@@ -4,6 +4,7 @@
 mod answers;
 mod callbacks;
 mod callers;
+mod clr_suite;
 mod com;
 mod events;
 mod external;

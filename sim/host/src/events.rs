@@ -92,7 +92,7 @@ impl Inner {
                 let source = source.as_ref().map_or(null(), |source| &raw const *source);
                 // SAFETY: the profiler's function has this signature; the pointers are to locals.
                 unsafe {
-                    callback(source, is_enabled.into(), level as u8, keywords, 0, data, null())
+                    callback(source, is_enabled.into(), level as u8, keywords, 0, data, null());
                 };
                 HResult::OK
             });

@@ -36,10 +36,11 @@ fn filter_data(text: &str) -> Vec<u8> {
 unsafe fn wanted(config: &EventProviderConfig) -> Wanted {
     // SAFETY: the caller's promise.
     let provider = unsafe { read_wide(config.name) };
-    let filter = match config.filter.is_null() {
-        true => Vec::new(),
+    let filter = if config.filter.is_null() {
+        Vec::new()
+    } else {
         // SAFETY: the caller's promise.
-        false => filter_data(&unsafe { read_wide(config.filter) }),
+        filter_data(&unsafe { read_wide(config.filter) })
     };
     Wanted { provider, keywords: config.keywords, level: config.level, filter }
 }

@@ -65,10 +65,10 @@ fn list() -> String {
             },
             words => words.join(", ").replace('-', "–"),
         };
-        let (test, checks) = (row.test, row.checks);
         let why = if row.why == "-" { "" } else { row.why };
         let (in_clr, here) = (cells(&row.in_clr), cells(&row.here));
-        writeln!(text, "| `{test}` | {checks} | {in_clr} | {here} | {why} |").unwrap();
+        let (name, checks) = (row.test, row.checks);
+        writeln!(text, "| `{name}` | {checks} | {in_clr} | {here} | {why} |").unwrap();
     }
     text
 }

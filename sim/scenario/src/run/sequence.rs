@@ -288,8 +288,9 @@ impl Recorder<'_> {
             }
             _ if kind == Kind::ThreadNameChanged => {
                 let at = (0..world.thread_count()).find(|it| world.os(*it) == Some(about));
+                let number = self.number(about);
                 let name = at.and_then(|at| self.names.get(at)).map_or("", String::as_str);
-                (kind.name(), format!("T{} {name}", self.number(about)))
+                (kind.name(), format!("T{number} {name}"))
             }
             _ => {
                 let about = self.number(about);

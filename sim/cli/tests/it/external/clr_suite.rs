@@ -25,9 +25,9 @@ struct Row<'t> {
 impl Row<'_> {
     /// Returns true if the test passes on a runtime, as it is or broken.
     fn passes(&self, library: &Path, runtime: &str, is_broken: bool) -> bool {
-        let [test, text, broken, ..] = self.cells[..] else { panic!("{:?}", self.cells) };
-        let text = if is_broken && broken == "program" { IDLE } else { text };
-        let path = folder_of_suite().join(text);
+        let [test, program, broken, ..] = self.cells[..] else { panic!("{:?}", self.cells) };
+        let program = if is_broken && broken == "program" { IDLE } else { program };
+        let path = folder_of_suite().join(program);
         let value = if is_broken { "another" } else { "Hello, friend!" };
         let mut host = Host::new(library, path.to_str().unwrap()).args(&["--on", runtime]);
         host = host.env("CLR_TEST", test).env("CLR_TEST_VALUE", value);

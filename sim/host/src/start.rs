@@ -25,9 +25,7 @@ impl Session {
         // SAFETY: the caller's promise; the caller keeps its reference, and this takes others.
         let unknown = ManuallyDrop::new(unsafe { IUnknown::from_raw(profiler) });
         let Some(unknown) = unknown.as_ref() else { return HResult::INVALID_ARGUMENT };
-        let generation = self.inner().generation;
-        self.load_for_notifications(Target::wants_notifications_only(unknown, generation));
-        match Target::of_object(unknown, generation) {
+        match Target::of_object(unknown, self.inner().generation) {
             Ok(target) => self.load_target(Some(target)),
             Err(refused) => refused,
         }

@@ -2,8 +2,7 @@
 
 use clr_com::{
     ICorProfilerCallback, ICorProfilerCallback2, ICorProfilerCallback3, ICorProfilerCallback4,
-    ICorProfilerCallback8, ICorProfilerCallback9, ICorProfilerCallback10, ICorProfilerCallback11,
-    IUnknown, Interface,
+    ICorProfilerCallback8, ICorProfilerCallback9, ICorProfilerCallback10, IUnknown, Interface,
 };
 use clr_runtime::generation::Generation;
 use clr_walker::profiling::HResult;
@@ -102,19 +101,6 @@ impl Target {
         // SAFETY: pointers to these interfaces, whose references are held below.
         let target = unsafe { Self::new(Pointers { first, others }) };
         target.map(|target| Self { _held: held, ..target }).ok_or(HResult::NO_INTERFACE)
-    }
-
-    /// Asks an object with `ICorProfilerCallback11` whether it only wants notifications, as a runtime does that knows the
-    /// interface. A failure is a no (recorded on 8.0.34 and 11.0.0).
-    pub(crate) fn wants_notifications_only(object: &IUnknown, generation: Generation) -> bool {
-        if newest_callback(generation) < 11 {
-            return false;
-        }
-        let Ok(newest) = object.cast::<ICorProfilerCallback11>() else { return false };
-        let mut only = 0;
-        // SAFETY: the profiler's object, and a pointer to a BOOL.
-        let asked = unsafe { newest.LoadAsNotificationOnly(&raw mut only) };
-        !asked.is_failure() && only != 0
     }
 
     /// Returns true if the object has `ICorProfilerCallback3`.

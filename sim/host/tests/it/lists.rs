@@ -52,7 +52,6 @@ fn the_heap_that_no_gc_looks_at_has_the_objects_that_it_is_full_of() {
         assert_eq!(ranges, 1);
         assert_eq!(objects.first().map(|object| object.0), Some(range.start));
         assert!(objects.is_sorted() && objects.last().unwrap().0 < range.start + range.size);
-        session.act_as(Role::Stopped);
         for object in &objects {
             let (mut frozen, mut generation) =
                 (0, GenerationRange { generation: 0, start: 0, size: 0, reserved: 0 });
@@ -64,6 +63,7 @@ fn the_heap_that_no_gc_looks_at_has_the_objects_that_it_is_full_of() {
             }
         }
         assert!(session.report().findings().is_empty());
+        session.act_as(Role::Stopped);
         // The thread is cooperative here, so that it may look at the object; the core library has no such class.
         // SAFETY: pointers to locals.
         let given = unsafe { info.GetClassFromObject(objects[0], &raw mut class) };

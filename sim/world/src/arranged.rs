@@ -119,10 +119,6 @@ impl World<'_> {
         vec![Step::RaiseProcessExit, Step::AwaitProgram(Awaited::Finalizers)]
     }
 
-    pub(super) fn has_finalizer(&self) -> bool {
-        self.threads.iter().any(|thread| thread.is_finalizer)
-    }
-
     /// Queues the objects with finalizers for the finalizer's thread; returns true if there are any.
     pub(super) fn queue_finalizers(&mut self) -> bool {
         let arranged = &mut self.made.arranged;

@@ -8,7 +8,6 @@
 use super::World;
 use super::arrangement::Awaited;
 use super::step::{About, Step};
-use super::thread::Executed;
 use clr_runtime::profiling::CallbackKind as Kind;
 use clr_runtime::{Lock, OsThreadId, ThreadLife};
 
@@ -29,13 +28,11 @@ impl World<'_> {
 
     /// Notes the end of a thread of the program, if that is a native one.
     pub(super) fn detach_if_native(&mut self, thread: usize) {
-        let native = |executed: &&Executed| {
-            !(executed.foreground
-                || executed.by_program
-                || executed.is_finalizer
-                || executed.serves_tiers)
-        };
-        if let Some(os) = self.threads.get(thread).filter(native).map(|executed| executed.os) {
+        let native = self.threads.get(thread).filter(|executed| {
+            let is_program = executed.foreground || executed.by_program;
+            !is_program && !executed.is_finalizer && !executed.serves_tiers
+        });
+        if let Some(os) = native.map(|executed| executed.os) {
             self.detach_thread(os);
         }
     }
@@ -58,5 +55,10 @@ impl World<'_> {
         if let Some(executed) = self.threads.get_mut(thread) {
             executed.pending.extend(steps);
         }
+    }
+
+    /// Returns true if the runtime has a finalizer's thread.
+    pub(super) fn has_finalizer(&self) -> bool {
+        self.threads.iter().any(|thread| thread.is_finalizer)
     }
 }

@@ -62,6 +62,7 @@ mod suspension;
 pub mod synthetic;
 mod thread;
 mod thrown;
+mod unfinished;
 mod unloading;
 mod wait_place;
 mod waiting;

@@ -30,9 +30,9 @@ impl Row<'_> {
         let path = folder_of_suite().join(program);
         let value = if is_broken { "another" } else { "Hello, friend!" };
         let mut host = Host::new(library, path.to_str().unwrap()).args(&["--on", runtime]);
-        host = host.env("CLR_TEST", test).env("CLR_TEST_VALUE", value);
+        host = host.env("GUEST_TEST", test).env("GUEST_VALUE", value);
         if is_broken {
-            host = host.env("CLR_BROKEN", broken);
+            host = host.env("GUEST_BROKEN", broken);
         }
         let (_, account) = host.objects();
         account[0]["printed"].as_str().unwrap().ends_with(PASSES)

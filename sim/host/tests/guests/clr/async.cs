@@ -14,8 +14,8 @@ static class App {
     var all = new Task<int>[32]; for (int i = 0; i < all.Length; i++) { var p = new Payload[16]; p[0].Value = i; all[i] = Suspended(p); }
     for (int i = 0; i < 10; i++) GC.Collect(GC.MaxGeneration, GCCollectionMode.Forced, true); Gate.SetResult(0); Task.WaitAll(all); }
   static int Main() {
-    if (Environment.GetEnvironmentVariable("CLR_BROKEN") == "program") return 0;
-    switch (Environment.GetEnvironmentVariable("CLR_TEST")) {
+    if (Environment.GetEnvironmentVariable("GUEST_BROKEN") == "program") return 0;
+    switch (Environment.GetEnvironmentVariable("GUEST_TEST")) {
       case "runtimeasyncelt": Hooks().GetAwaiter().GetResult(); break;
       case "runtimeasyncapis": Apis().GetAwaiter().GetResult(); break;
       default: Types(); break; }

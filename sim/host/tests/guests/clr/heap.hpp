@@ -248,7 +248,7 @@ struct HeapEnumeration : Test {
         return S_OK;
     }
     HRESULT begin() override {
-        const char *word = std::getenv("CLR_TEST");
+        const char *word = std::getenv("GUEST_TEST");
         bool competes = word && std::string(word) == "gcheapenumeration-competing";
         return ask(competes ? GC : 0);
     }

@@ -17,10 +17,10 @@ struct Null : Test {
     }
     HRESULT begin() override {
         std::string value;
-        is_good(read(u"CLR_TEST", value), "the name of the test");
-        wants(value == "null", "the value of CLR_TEST");
-        is_good(read(u"CLR_TEST_VALUE", value), "a variable with a text");
-        wants(value == "Hello, friend!", "the value of CLR_TEST_VALUE");
+        is_good(read(u"GUEST_TEST", value), "the name of the test");
+        wants(value == "null", "the value of GUEST_TEST");
+        is_good(read(u"GUEST_VALUE", value), "a variable with a text");
+        wants(value == "Hello, friend!", "the value of GUEST_VALUE");
         // HRESULT_FROM_WIN32(ERROR_ENVVAR_NOT_FOUND).
         wants(read(u"CLR_TEST_NOWHERE", value) == static_cast<HRESULT>(0x800700cb), "a variable that is not there");
         return S_OK;

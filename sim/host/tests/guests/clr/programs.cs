@@ -1,5 +1,5 @@
-// The programs that the texts stand for, in a CLR: CLR_TEST chooses. `libsuite.so` (suite.cpp) and UnloadLibrary.dll
-// (library.cs) are beside the program. With CLR_BROKEN=program it does nothing.
+// The programs that the texts stand for, in a CLR: GUEST_TEST chooses. `libsuite.so` (suite.cpp) and UnloadLibrary.dll
+// (library.cs) are beside the program. With GUEST_BROKEN=program it does nothing.
 using System; using System.Collections.Generic; using System.IO; using System.Reflection; using System.Reflection.Emit;
 using System.Runtime.CompilerServices; using System.Runtime.InteropServices; using System.Runtime.Loader; using System.Threading;
 class Weak { public static int id; } class Strong { public static int id; } class Pinned { public static int id; }
@@ -39,8 +39,8 @@ static unsafe class App {
   [MethodImpl(NI)] static void Literals() { Use("one"); Use("two"); Use("three"); Use("four"); Use("five"); Use("six"); }
   [MethodImpl(NI)] static void TriggerMethod() { }
   static int Main(string[] a) {
-    var t = Environment.GetEnvironmentVariable("CLR_TEST");
-    if (Environment.GetEnvironmentVariable("CLR_BROKEN") == "program") return 0;
+    var t = Environment.GetEnvironmentVariable("GUEST_TEST");
+    if (Environment.GetEnvironmentVariable("GUEST_BROKEN") == "program") return 0;
     switch (t) {
       case "transitions": case "elttransitions": DoPInvoke(&DoReversePInvoke, 13); break;
       case "inlining": Inlining(); BlockInlining(); NoResponse(); break;

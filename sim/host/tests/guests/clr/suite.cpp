@@ -1,6 +1,6 @@
-// The behaviour of the CLR's own profiler tests (dotnet/runtime, src/tests/profiler), one for each word of CLR_TEST: what
+// The behaviour of the CLR's own profiler tests (dotnet/runtime, src/tests/profiler), one for each word of GUEST_TEST: what
 // is asked for, and what must hold at the end. Each says whether it passes. The texts beside this file do what their
-// programs do, and `programs.cs` does so in a CLR. CLR_BROKEN breaks what a test checks, on purpose.
+// programs do, and `programs.cs` does so in a CLR. GUEST_BROKEN breaks what a test checks, on purpose.
 #include "async.hpp"
 #include "attach.hpp"
 #include "code.hpp"
@@ -58,7 +58,7 @@ constexpr Named TESTS[] = {
 };
 
 Profiler *make() {
-    const char *word = std::getenv("CLR_TEST");
+    const char *word = std::getenv("GUEST_TEST");
     for (const Named &test : TESTS)
         if (word && std::string(test.name) == word) return running = test.make();
     std::printf("no such test\n");

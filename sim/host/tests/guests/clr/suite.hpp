@@ -18,9 +18,9 @@ constexpr uint32_t INDUCED = 1;
 constexpr uint32_t LARGE_OBJECTS = 3, PINNED_OBJECTS = 4;
 constexpr HRESULT DATA_INCOMPLETE = static_cast<HRESULT>(0x80131351), NOT_GC_OBJECT = static_cast<HRESULT>(0x80131389);
 
-/// Returns what CLR_BROKEN says is broken on purpose: a test fails then.
+/// Returns what GUEST_BROKEN says is broken on purpose: a test fails then.
 inline bool is_broken(const char *what) {
-    const char *word = std::getenv("CLR_BROKEN");
+    const char *word = std::getenv("GUEST_BROKEN");
     return word && std::string(word) == what;
 }
 
@@ -86,7 +86,7 @@ struct Test : Profiler {
         return result >= 0;
     }
 
-    /// Sets the event mask: with CLR_BROKEN=events none.
+    /// Sets the event mask: with GUEST_BROKEN=events none.
     HRESULT ask(uint32_t low, uint32_t high = 0) {
         bool is_deaf = is_broken("events");
         return info->SetEventMask2(is_deaf ? 0 : low, is_deaf ? 0 : high);

@@ -27,7 +27,7 @@ struct SlowHooks : Test {
         current = this;
         WCHAR word[64] = {};
         uint32_t length = 0;
-        if (!is_good(info->GetEnvironmentVariable(u"CLR_TEST", 64, &length, word), "the name of the test")) return E_FAIL;
+        if (!is_good(info->GetEnvironmentVariable(u"GUEST_TEST", 64, &length, word), "the name of the test")) return E_FAIL;
         is_enter = narrow(word) == "elt-enter";
         HRESULT result = info->SetEventMask2(ENTERLEAVE | FUNCTION_VALUES, 0);
         if (result < 0) return result;

@@ -60,9 +60,13 @@ impl Session {
         pointers: Pointers,
     ) -> bool {
         let inner = self.inner();
-        // SAFETY: the caller's promise, here and below.
-        let target = unsafe { Target::new(pointers) };
         // SAFETY: the caller's promise.
+        let target = unsafe { Target::new(pointers) };
+<<<<<<< ours
+        // SAFETY: the caller's promise.
+=======
+        // SAFETY: the same.
+>>>>>>> theirs
         unsafe { inner.on_behalf_of(me, || inner.attach(function, target, self.info())) }
     }
 }

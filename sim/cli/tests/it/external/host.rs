@@ -352,18 +352,16 @@ fn exports_of_the_library_are_called() {
 fn exports_get_buffers_of_the_text() {
     let library = guest("exports", &[]);
     let host = |text: &str| Host::new(&library, text).args(&["--on", "net8-unix"]);
-    let allowed = |text: &str| host(text).args(&["--allow", "no-walk"]);
-    let account = allowed("buffers.kdl").object();
+    let account = host("buffers.kdl").object();
     assert_eq!(account["verdict"], "clean", "{account:#}");
-    let printed =
-        "a request 1\n42 3 4 5 1 7 8 9 10 11 12\na request 2\n43 3 4 5 1 7 8 9 10 11 4294967296\n";
+    let printed = "a request 1\n42 3 4 5 1 7 8 9 10 11 12\na request 2\n43 3 4 5 1 7 8 9 10 11 4294967296\n1 0 0 0 0 0\n";
     assert_eq!(account["printed"], printed);
     let account = host("wrong_buffers.kdl").object();
     assert_eq!(account["verdict"], "findings", "{account:#}");
     assert_eq!(findings(&account), ["content", "wrote-behind", "content"], "{account:#}");
     #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
     {
-        let (code, output) = allowed("buffers.kdl").args(&["--schedules", "2"]).run();
+        let (code, output) = host("buffers.kdl").args(&["--schedules", "2"]).run();
         assert!(code == 0, "{output}");
         let (code, output) = host("wrong_buffers.kdl").args(&["--schedules", "2"]).run();
         println!("{output}");
@@ -372,6 +370,29 @@ fn exports_get_buffers_of_the_text() {
             "{output}"
         );
     }
+}
+
+/// A profiler that is loaded for notifications only is refused what changes the program (recorded on 8.0.34, 9.0.23, 10.0.15 and
+/// 11.0.0); one whose LoadAsNotificationOnly fails is loaded as any other (8.0.34, 11.0.0). 3.1 does not ask.
+#[test]
+#[ignore = "external: needs a C++ compiler"]
+fn a_profiler_for_notifications_is_refused_what_changes_the_program() {
+    let library = guest("notified", &[]);
+    let printed = |runtime: &str, variables: &[&str]| {
+        let host = Host::new(&library, "jumps.kdl").args(&["--on", runtime]);
+        let host = variables.iter().fold(host, |host, variable| host.env(variable, "1"));
+        let account = host.object();
+        assert_eq!(account["verdict"], "clean", "{account:#}");
+        account["printed"].as_str().unwrap().lines().next().unwrap().to_owned()
+    };
+    let invalid = "80070057";
+    let refused =
+        format!("{invalid} {invalid} 00000000 {invalid} {invalid} {invalid} 00000000 80131371 ");
+    let changes = "00000000 00000000 00000000 00000000 00000000 8013137c 00000000 80131371 ";
+    assert_eq!(printed("net10-unix", &["GUEST_NOTIFIED"]), refused);
+    assert_eq!(printed("net10-unix", &[]), changes);
+    assert_eq!(printed("net8-unix", &["GUEST_NOTIFIED", "GUEST_FAILS"]), changes);
+    assert_eq!(printed("coreclr-3.1-unix", &["GUEST_NOTIFIED"]), changes);
 }
 
 /// A profiler that is attached has missed what was before, and is refused what only a start allows (recorded on 3.1.23, 8.0.34,

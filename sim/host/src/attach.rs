@@ -62,11 +62,7 @@ impl Session {
         let inner = self.inner();
         // SAFETY: the caller's promise.
         let target = unsafe { Target::new(pointers) };
-<<<<<<< ours
-        // SAFETY: the caller's promise.
-=======
         // SAFETY: the same.
->>>>>>> theirs
         unsafe { inner.on_behalf_of(me, || inner.attach(function, target, self.info())) }
     }
 }

@@ -5,7 +5,7 @@ use crate::stubs::{Identity, Shared, Stub};
 use clr_codegen::HandlerKind;
 use clr_runtime::{Funclet, MethodKind, Pass, RunningFunclet};
 use clr_unwind::{Position, Registers, Unwinder};
-use clr_walker::profiling::FunctionId;
+use clr_walker::profiling::{EventMask, FunctionId};
 
 /// More frames than a stack has room for.
 const LIMIT: u32 = 1 << 16;
@@ -25,6 +25,10 @@ pub(super) struct Frame {
     pub establisher: u64,
     /// The exception comes from a funclet of this frame.
     pub from_funclet: bool,
+    /// The frame is reported apart from the funclet that the exception comes from.
+    pub is_reported_again: bool,
+    /// The frame is a funclet that is reported apart from its method, which has called it.
+    pub is_apart: bool,
     /// The method.
     pub method: FunctionId,
     /// The method has metadata, so that exception callbacks are made for it.
@@ -34,14 +38,15 @@ pub(super) struct Frame {
 impl Frame {
     /// Returns true if the frame is the first one of its method that an exception reaches. A method is reported once,
     /// with the funclets of it that the exception leaves on the way (recorded on 3.1.3, 8.0.34, 9.0.23, 10.0.15 and
-    /// 11.0.0 in optimized code).
+    /// 11.0.0 in optimized code), but for funclets that it has called itself on .NET 9
+    /// ([`reports_called_funclets`](clr_runtime::generation::Generation::reports_called_funclets)).
     pub(super) const fn is_first_of_method(&self) -> bool {
-        !self.from_funclet
+        !self.from_funclet || self.is_reported_again
     }
 
     /// Returns true if the frame is the last one of its method.
     pub(super) const fn is_last_of_method(&self) -> bool {
-        !matches!(self.funclet, Some(Funclet::Handler))
+        !matches!(self.funclet, Some(Funclet::Handler)) || self.is_apart
     }
 
     /// Returns the caller's rsp (VA), which identifies the frame.
@@ -91,16 +96,42 @@ impl World<'_> {
             Position::ReturnAddress => registers.rip.wrapping_sub(1),
             Position::Interrupted => registers.rip,
         };
+        let funclet = managed.code.funclet(own);
+        let is_called = || {
+            let running = self.running_funclet(self.current, caller.rsp());
+            funclet == Some(Funclet::Handler)
+                && running.and_then(|running| running.parent_caller_sp).is_none()
+                && !self.is_repeated(own)
+        };
         Some(Frame {
+            is_reported_again: false,
+            is_apart: self.runtime.generation.reports_called_funclets() && is_called(),
             registers: *registers,
             address: inner.unwrap_or(own),
             caller,
-            funclet: managed.code.funclet(own),
+            funclet,
             establisher: step.establisher_frame,
             from_funclet: inner.is_some(),
             method: managed.method.id,
             has_metadata: !matches!(managed.method.kind, MethodKind::IlStub | MethodKind::Dynamic),
         })
+    }
+
+    /// Returns true if the JIT has repeated the handler at an address in the method (VA), which then calls no funclet of it: in optimized
+    /// code, if no guarded statement is in it, and it is in no other handler. Recorded on 9.0.22 and 9.0.23 with one `finally`, and with one
+    /// in another; that nothing else decides about it is assumed.
+    fn is_repeated(&self, address: u64) -> bool {
+        const DISABLES_OPTIMIZATIONS: EventMask = EventMask(0x40_0000);
+        let is_optimized = !self.runtime.process.get().event_mask.contains(DISABLES_OPTIMIZATIONS);
+        let Some(handler) = self.linked.part(address) else { return false };
+        let mut clauses = self.linked.clauses.iter().filter(|clause| !clause.apart);
+        is_optimized
+            && clauses.all(|clause| {
+                let guarded = self.linked.part(clause.begin);
+                let is_inside = handler.begin <= clause.begin && clause.begin < handler.end;
+                let is_own = clause.handler == handler.begin;
+                !is_inside && !(is_own && guarded.is_some_and(|part| part.funclet.is_some()))
+            })
     }
 
     /// Returns true if no exception passes through a native function: on Unix, through none of the
@@ -245,7 +276,10 @@ impl World<'_> {
                         pass,
                     ),
                     // The funclet was called by its own method.
-                    None => self.frame(&frame.caller, position, Some(frame.address)),
+                    None => {
+                        let own = self.frame(&frame.caller, position, Some(frame.address));
+                        own.map(|own| Frame { is_reported_again: frame.is_apart, ..own })
+                    }
                 }
             }
             None => return self.behind(frame, pass),

@@ -88,6 +88,7 @@ pub(super) const ANSWERS: Answers = Answers {
     handles_exit_in_class_library: observed(true),
     handles_unhandled_in_class_library: observed(false),
     check_failures: observed(CheckFailures::Native),
+    reports_called_funclets: observed(false),
     compacts_as_induced: observed(false),
     enters_a_catching_thrower_cooperatively: observed(true),
     redirected_context_flags: observed(0x10_000B),

@@ -103,6 +103,7 @@ pub(super) const ANSWERS: Answers = Answers {
         "as CoreCLR 3.1 on Unix, where it was observed",
     ),
     check_failures: assumed(CheckFailures::Native, "as CoreCLR 3.1 on Unix, where it was observed"),
+    reports_called_funclets: assumed(false, "as on Unix, where it was observed"),
     compacts_as_induced: assumed(false, "as .NET 8 on Unix, where it was observed"),
     enters_a_catching_thrower_cooperatively: assumed(false, "not looked up in the recordings"),
     redirected_context_flags: observed(0x10_000B),

@@ -79,6 +79,7 @@ pub(super) const ANSWERS: Answers = Answers {
     handles_exit_in_class_library: assumed(true, "as CoreCLR 3.1 on Unix"),
     handles_unhandled_in_class_library: assumed(false, "as CoreCLR 3.1 on Unix"),
     check_failures: assumed(CheckFailures::Native, "as CoreCLR 3.1 on Unix"),
+    reports_called_funclets: assumed(false, "as CoreCLR 3.1 on Unix, where it was observed"),
     compacts_as_induced: assumed(false, "as .NET 8 on Unix, where it was observed"),
     enters_a_catching_thrower_cooperatively: assumed(false, AS_3_1),
     redirected_context_flags: assumed(0x10_000B, AS_3_1),

@@ -108,6 +108,7 @@ pub(super) const ANSWERS: Answers = Answers {
         CheckFailures::ManagedDeep,
         "as .NET 10 on Unix, where it was observed",
     ),
+    reports_called_funclets: assumed(false, "as .NET 10 on Unix, where it was observed"),
     compacts_as_induced: assumed(true, "as .NET 10 on Unix, where it was observed"),
     enters_a_catching_thrower_cooperatively: assumed(
         false,

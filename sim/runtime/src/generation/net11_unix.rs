@@ -91,6 +91,7 @@ pub(super) const ANSWERS: Answers = Answers {
     handles_exit_in_class_library: observed(true),
     handles_unhandled_in_class_library: observed(true),
     check_failures: observed(CheckFailures::ManagedDeep),
+    reports_called_funclets: observed(false),
     compacts_as_induced: observed(true),
     enters_a_catching_thrower_cooperatively: assumed(false, NEIGHBORS),
     redirected_context_flags: observed(0x10_004B),

@@ -114,6 +114,7 @@ pub(super) const ANSWERS: Answers = Answers {
         CheckFailures::ManagedDeep,
         "as .NET 11 on Unix, where it was observed",
     ),
+    reports_called_funclets: assumed(false, "as .NET 11 on Unix, where it was observed"),
     compacts_as_induced: assumed(true, "as .NET 11 on Unix, where it was observed"),
     enters_a_catching_thrower_cooperatively: assumed(
         false,

@@ -87,6 +87,7 @@ pub(super) const ANSWERS: Answers = Answers {
         CheckFailures::ManagedCasts,
         "as .NET 8 on Unix, where it was observed",
     ),
+    reports_called_funclets: assumed(false, "as .NET 8 on Unix, where it was observed"),
     compacts_as_induced: assumed(false, "as .NET 8 on Unix, where it was observed"),
     enters_a_catching_thrower_cooperatively: observed(true),
     redirected_context_flags: observed(0x10_000B),

@@ -118,6 +118,7 @@ pub(super) const ANSWERS: Answers = Answers {
     handles_exit_in_class_library: observed(false),
     handles_unhandled_in_class_library: observed(false),
     check_failures: observed(CheckFailures::Managed),
+    reports_called_funclets: observed(true),
     compacts_as_induced: observed(true),
     enters_a_catching_thrower_cooperatively: assumed(
         false,

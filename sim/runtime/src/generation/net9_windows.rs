@@ -88,6 +88,7 @@ pub(super) const ANSWERS: Answers = Answers {
     handles_exit_in_class_library: observed(false),
     handles_unhandled_in_class_library: assumed(false, "as .NET 9 on Unix, where it was observed"),
     check_failures: assumed(CheckFailures::Managed, "as .NET 9 on Unix, where it was observed"),
+    reports_called_funclets: assumed(true, "as .NET 9 on Unix, where it was observed"),
     compacts_as_induced: assumed(true, "as .NET 9 on Unix, where it was observed"),
     enters_a_catching_thrower_cooperatively: assumed(false, NEIGHBORS),
     redirected_context_flags: observed(0xC010_005B),

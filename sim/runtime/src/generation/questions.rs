@@ -268,6 +268,10 @@ questions! {
     /// Returns the code that throws when the check of an index or a cast fails.
     check_failures: CheckFailures,
 
+    /// Returns true if a method is reported again, as left and entered, for each of its funclets that it has called itself and that an
+    /// exception leaves. Others report a method once, with its funclets.
+    reports_called_funclets: bool,
+
     /// Returns true if a GC that the program wants to move objects counts as induced.
     compacts_as_induced: bool,
 

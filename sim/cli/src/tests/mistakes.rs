@@ -42,6 +42,24 @@ const TEXTS: &[Mistake] = &[
         "an export that is managed",
         "function \"A\" kind=\"jit\" { export \"Open\" }\nstop \"end\"\n",
     ),
+    (
+        "an export that is given a buffer which nobody defines",
+        r#"buffer "count" size=4
+function "Lib.Ask" { export "Ask" "profile" }
+"#,
+    ),
+    (
+        "a buffer with the name of another one",
+        r#"buffer "count" size=4
+buffer "count" size=8
+function "Lib.Ask" { export "Ask" "count" }
+"#,
+    ),
+    (
+        "a text that does not fit into its buffer",
+        r#"buffer "name" size=4 text="a request"
+"#,
+    ),
     ("a function that is not there", "function \"A\" { body { call \"B\" } }\nstop \"end\"\n"),
     ("a `catch` alone", "function \"A\" { body { catch { new } } }\nstop \"end\"\n"),
     ("a clause alone", "function \"A\" { body { on-finally { work 1 } } }\nstop \"end\"\n"),

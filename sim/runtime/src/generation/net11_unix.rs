@@ -113,7 +113,10 @@ pub(super) const ANSWERS: Answers = Answers {
     refuses_thread_0: documented(true, FORBIDDEN_CALLS),
     forces_gc_on_foreign_threads_only: assumed(false, NEIGHBORS),
     immutable_events: documented(0xEE98_CC00, "dotnet/runtime pull request 113924"),
-    attachable_events: assumed(0x1005_02FE, NEIGHBORS),
+    attachable_events: documented(
+        0x1065_02FE,
+        "each bit was tried after an attach, 10.0.15 and 11.0.0, Linux",
+    ),
     profiler_info: assumed(15, "as .NET 9 on Unix"),
     runtime_version: assumed([11, 0, 0, 0], "the version that was recorded"),
     app_domain_name: assumed("clrhost", "as .NET 8 on Unix; a host may give another name"),

@@ -12,6 +12,7 @@ const LIMIT: u32 = 1 << 16;
 
 /// A managed frame that an exception reaches.
 #[derive(Clone, Copy, Debug, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "they decide about callbacks, one by one")]
 pub(super) struct Frame {
     pub registers: Registers,
     /// Address by which the EH clauses of the frame are found (VA): in the call instruction; if the
@@ -130,7 +131,7 @@ impl World<'_> {
                 let guarded = self.linked.part(clause.begin);
                 let is_inside = handler.begin <= clause.begin && clause.begin < handler.end;
                 let is_own = clause.handler == handler.begin;
-                !is_inside && !(is_own && guarded.is_some_and(|part| part.funclet.is_some()))
+                !(is_inside || is_own && guarded.is_some_and(|part| part.funclet.is_some()))
             })
     }
 
@@ -268,18 +269,13 @@ impl World<'_> {
             Some(Funclet::Filter) => return Next::FilterCaller,
             Some(Funclet::Handler) => {
                 let running = self.running_funclet(thread, frame.caller_sp());
-                match running.and_then(|running| running.parent_caller_sp) {
-                    Some(parent) => self.managed_from(
-                        frame.caller,
-                        position,
-                        Some((parent, frame.address)),
-                        pass,
-                    ),
+                if let Some(parent) = running.and_then(|running| running.parent_caller_sp) {
+                    let origin = Some((parent, frame.address));
+                    self.managed_from(frame.caller, position, origin, pass)
+                } else {
                     // The funclet was called by its own method.
-                    None => {
-                        let own = self.frame(&frame.caller, position, Some(frame.address));
-                        own.map(|own| Frame { is_reported_again: frame.is_apart, ..own })
-                    }
+                    let own = self.frame(&frame.caller, position, Some(frame.address));
+                    own.map(|own| Frame { is_reported_again: frame.is_apart, ..own })
                 }
             }
             None => return self.behind(frame, pass),

@@ -1,7 +1,7 @@
 //! What the runtime is loading or compiling: profilers have the ids of modules, assemblies and methods before the runtime answers for them.
 //!
 //! Recorded on .NET Core 3.1.23, .NET 8.0.34, 9.0.23, 10.0.15 and 11.0.0 for Linux, by calls in each callback; on the other runtimes it is
-//! assumed. The names and places of a module and of its assembly are known from `ModuleLoadFinished` on, its metadata before; its methods have
+//! assumed. The place of a module, and how it and its assembly belong together, are known from `ModuleLoadFinished` on, names and metadata before; its methods have
 //! FunctionIDs when their class is loaded, at the earliest after `AssemblyLoadFinished`; code is known from `JITCompilationFinished` on.
 
 use crate::profiling::CallbackKind as Kind;
@@ -18,7 +18,7 @@ pub struct Unfinished {
 /// A stage in the load of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum ModuleStage {
-    /// Of the module only the metadata is known.
+    /// Of the module only the names and the metadata are known.
     Started,
     /// No class of the module is loaded.
     Finished,
@@ -64,7 +64,7 @@ impl Unfinished {
         self.functions.retain(|compiled| *compiled != function);
     }
 
-    /// Returns true if the runtime does not answer for the names and the place of a module yet.
+    /// Returns true if the runtime does not answer for the place of a module yet.
     pub fn is_loading(&self, module: u64) -> bool {
         self.modules.contains(&(module, ModuleStage::Started))
     }

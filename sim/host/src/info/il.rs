@@ -31,10 +31,11 @@ impl Call<'_> {
     fn check_loaded(&self, module: u64) -> Result<(), CallError<Outcome>> {
         let is_core =
             self.runtime().metadata.modules().last().is_some_and(|core| core.id == module);
-        if is_core || self.session.generation.family().is_core_since(5) {
+        let answers = is_core || self.session.generation.family().is_core_since(5);
+        if answers || self.caller().is_loaded(module) {
             return Ok(());
         }
-        self.caller().loaded(module)
+        Err(CallError::Failed(HResult::DATA_INCOMPLETE))
     }
 
     /// Refuses a nil token and one of another table.

@@ -15,7 +15,7 @@ impl Call<'_> {
         }
         self.module_of(module.0)?;
         // Before the load has finished it is in none; a CLR before .NET 9 ends with an access violation then.
-        let is_loaded = self.caller().loaded(module.0).is_ok();
+        let is_loaded = self.caller().is_loaded(module.0);
         let found: &[_] = if is_loaded { &[AppDomainId(APP_DOMAIN)] } else { &[] };
         // SAFETY: the profiler's pointers.
         unsafe {

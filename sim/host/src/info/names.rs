@@ -21,6 +21,8 @@ const PRECOMPILED: u32 = 2;
 const FLAT_LAYOUT: u32 = 0x20;
 /// The bits of CorOpenFlags that GetModuleMetaData knows: `ofWrite` and `ofNoTransform`.
 const OPEN_FLAGS: u32 = 0x1001;
+/// `PROFILER_PARENT_UNKNOWN`: the assembly of a module whose load has not finished. Recorded for Linux; on Windows it is assumed.
+const PARENT_UNKNOWN: u64 = 0xFFFF_FFFD;
 
 impl Call<'_> {
     ICorProfilerInfoMethods!(get_module_info = GetModuleInfo(self, module, base, capacity, len, name,
@@ -34,14 +36,16 @@ impl Call<'_> {
         assembly, flags) {
         self.begin()?;
         let module = self.module_of(module.0)?;
-        self.caller().loaded(module.id)?;
+        let is_loaded = self.caller().is_loaded(module.id);
         self.caller().may_fail(self.method)?;
         let path = wide(&module.path);
         let metadata = &self.runtime().metadata;
         let Some(image) = metadata.image(module.id) else { return self.unknown(module.id) };
         let Some(address) = self.session.map(image) else { return Ok(results::ADDRESS_TAKEN) };
+        let (address, parent) =
+            if is_loaded { (address, module.assembly) } else { (0, PARENT_UNKNOWN) };
         let mut kind = MODULE_DISK;
-        if metadata.is_precompiled(module.id) {
+        if is_loaded && metadata.is_precompiled(module.id) {
             kind |= PRECOMPILED;
         }
         if image.is_flat {
@@ -61,9 +65,10 @@ impl Call<'_> {
             }
             put(len, count(path.len()));
             put(base, address as *const u8);
-            put(assembly, AssemblyId(module.assembly));
+            put(assembly, AssemblyId(parent));
         }
-        Ok(result)
+        let is_incomplete = !is_loaded && !(base.is_null() && assembly.is_null());
+        Ok(if is_incomplete { HResult::DATA_INCOMPLETE } else { result })
     });
 
     ICorProfilerInfoMethods!(get_assembly_info = GetAssemblyInfo(self, assembly, capacity, len, name,
@@ -72,16 +77,17 @@ impl Call<'_> {
         let Some(found) = self.runtime().metadata.assembly(assembly.0) else {
             return self.unknown(assembly.0);
         };
-        self.caller().loaded(found.id)?;
+        let is_loaded = self.caller().is_loaded(found.id);
         let text = wide(&found.assembly_name);
         // SAFETY: the profiler's pointers.
         unsafe {
             put_short(name, capacity, &text);
             put(len, count(text.len()));
             put(app_domain, AppDomainId(APP_DOMAIN));
-            put(module, ModuleId(found.id));
+            put(module, ModuleId(if is_loaded { found.id } else { 0 }));
         }
-        Ok(HResult::OK)
+        let is_incomplete = !is_loaded && !module.is_null();
+        Ok(if is_incomplete { HResult::DATA_INCOMPLETE } else { HResult::OK })
     });
 
     ICorProfilerInfoMethods!(get_app_domain_info = GetAppDomainInfo(self, app_domain, capacity, len,

@@ -4,6 +4,7 @@ use clr_com::*;
 use clr_runtime::generation::Generation;
 use clr_walker::profiling::{FunctionId, HResult};
 use clrsim::{Role, Session};
+use std::cell::{OnceCell, RefCell};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
@@ -73,4 +74,79 @@ fn a_profiler_for_notifications_may_not_change_the_program() {
     session.load_for_notifications(false);
     // SAFETY: no pointers.
     unsafe { assert_eq!(info.SetEventMask2(0x80, 1), HResult::OK) };
+}
+
+/// Keeps what GetModuleInfo and GetAssemblyInfo gave in `ModuleLoadStarted` and `AssemblyLoadStarted`.
+struct Early;
+
+thread_local! {
+    static INFO: OnceCell<ManuallyDrop<ICorProfilerInfo3>> = const { OnceCell::new() };
+    static SEEN: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+impl IUnknownMethods for Early {}
+
+impl ICorProfilerCallbackMethods for Early {
+    unsafe fn Initialize(&self, info: *mut c_void) -> HResult {
+        // SAFETY: the runtime's object; its references are not counted.
+        let info = ManuallyDrop::new(unsafe { IUnknown::from_raw(info) }.unwrap());
+        let info: ICorProfilerInfo3 = info.cast().unwrap();
+        // SAFETY: no pointers. MONITOR_MODULE_LOADS and _ASSEMBLY_LOADS.
+        let result = unsafe { info.SetEventMask(0xC) };
+        INFO.with(|known| assert!(known.set(ManuallyDrop::new(info)).is_ok()));
+        result
+    }
+
+    unsafe fn AssemblyLoadStarted(&self, assembly: AssemblyId) -> HResult {
+        let (mut name, mut len) = ([0; 64], 0);
+        let (mut domain, mut module) = (AppDomainId(0), ModuleId(9));
+        // SAFETY: pointers to locals, with room for 64 units.
+        let result = INFO.with(|info| unsafe {
+            let (len, domain, module) = (&raw mut len, &raw mut domain, &raw mut module);
+            let info = info.get().unwrap();
+            info.GetAssemblyInfo(assembly, 64, len, name.as_mut_ptr(), domain, module)
+        });
+        let name = String::from_utf16_lossy(&name[..len as usize - 1]);
+        let line = format!("{result} {name} {} {}", domain.0 != 0, module.0);
+        SEEN.with_borrow_mut(|seen| seen.push(line));
+        HResult::OK
+    }
+
+    unsafe fn ModuleLoadStarted(&self, module: ModuleId) -> HResult {
+        let (mut name, mut len, mut flags) = ([0; 300], 0, 0);
+        let (mut base, mut assembly) = (std::ptr::dangling(), AssemblyId(9));
+        // SAFETY: pointers to locals, with room for 300 units.
+        let result = INFO.with(|info| unsafe {
+            let (len, base, name) = (&raw mut len, &raw mut base, name.as_mut_ptr());
+            let (assembly, flags) = (&raw mut assembly, &raw mut flags);
+            let info = info.get().unwrap();
+            info.GetModuleInfo2(module, base, 300, len, name, assembly, flags)
+        });
+        let path = String::from_utf16_lossy(&name[..len as usize - 1]);
+        let file = path.rsplit(['/', '\\']).next().unwrap();
+        let line = format!("{result} {file} {base:?} {:x} {flags:x}", assembly.0);
+        SEEN.with_borrow_mut(|seen| seen.push(line));
+        HResult::OK
+    }
+}
+
+impl ICorProfilerCallback2Methods for Early {}
+
+/// Recorded on 8.0.34, 9.0.23, 10.0.15 and 11.0.0.
+#[test]
+fn names_are_known_before_a_module_has_its_place_and_its_assembly() {
+    let session = Session::open(TEXT, Generation::Net8Unix).unwrap();
+    let profiler = create::<ICorProfilerCallback2, _>(Early);
+    // SAFETY: an object with the interface, which outlives the session's use of it.
+    assert_eq!(unsafe { session.initialize(profiler.as_raw()) }, HResult::OK);
+    session.run().unwrap();
+    assert_eq!(
+        SEEN.take(),
+        [
+            "CORPROF_E_DATAINCOMPLETE System.Private.CoreLib true 0",
+            "CORPROF_E_DATAINCOMPLETE System.Private.CoreLib.dll 0x0 fffffffd 1",
+            "CORPROF_E_DATAINCOMPLETE App true 0",
+            "CORPROF_E_DATAINCOMPLETE App.dll 0x0 fffffffd 21",
+        ]
+    );
 }

@@ -182,15 +182,9 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         Ok(())
     }
 
-    /// Refuses a module whose load has not finished: its names and its place are not known yet.
-    ///
-    /// # Errors
-    /// Returns `CORPROF_E_DATAINCOMPLETE`.
-    pub fn loaded(&self, module: u64) -> Result<()> {
-        if self.runtime.unfinished.borrow().is_loading(module) {
-            return fail(HResult::DATA_INCOMPLETE);
-        }
-        Ok(())
+    /// Returns false while a module is loaded: its place is not known yet, nor how it and its assembly belong together.
+    pub fn is_loaded(&self, module: u64) -> bool {
+        !self.runtime.unfinished.borrow().is_loading(module)
     }
 
     /// Returns the code that an address belongs to: `GetCodeInfoFromCodeStart`. It takes the code

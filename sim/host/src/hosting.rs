@@ -137,7 +137,7 @@ impl Session {
         // SAFETY: the same.
         unsafe {
             inner.on_behalf_of(me, || {
-                self.report_first_handles(os);
+                self.begin_start(&stage, os);
                 Receiver(inner).attach(runtime, os);
                 self.load_modules(&stage, os);
             });

@@ -104,21 +104,19 @@ impl Session {
         }
     }
 
-    /// Reports the handles of the first thread, which is none of the runtime yet.
-    pub(crate) fn report_first_handles(&self, os: OsThreadId) {
+    /// Begins the start of the runtime: reports the handles of the first thread, which is none of the runtime yet.
+    pub(crate) fn begin_start(&self, stage: &Process, os: OsThreadId) {
         let inner = self.inner();
-        if let Some(target) = inner.profiler.borrow().clone() {
-            inner.acting_as(os, || target.thread_handles(inner, FIRST_THREAD));
-        }
+        let Some(target) = inner.profiler.borrow().clone() else { return };
+        stage.runtime().change_process(|process| process.started = false);
+        inner.acting_as(os, || target.thread_handles(inner, FIRST_THREAD));
     }
 
-    /// Reports the start of the runtime: all modules of the program are loaded in it. The thread that loads them is one of the
-    /// runtime.
+    /// Reports what the start of the runtime loads: all modules of the program. The thread that loads them is one of the runtime.
     pub(crate) fn load_modules(&self, stage: &Process, os: OsThreadId) {
         let inner = self.inner();
         let Some(target) = inner.profiler.borrow().clone() else { return };
         let runtime = stage.runtime();
-        runtime.change_process(|process| process.started = false);
         // The core library is the last one.
         let modules = runtime.metadata.modules().iter().rev();
         let mut loaded = 0;

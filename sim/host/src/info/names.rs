@@ -67,7 +67,7 @@ impl Call<'_> {
             put(base, address as *const u8);
             put(assembly, AssemblyId(parent));
         }
-        let is_incomplete = !is_loaded && !(base.is_null() && assembly.is_null());
+        let is_incomplete = !(is_loaded || base.is_null() && assembly.is_null());
         Ok(if is_incomplete { HResult::DATA_INCOMPLETE } else { result })
     });
 
@@ -86,7 +86,7 @@ impl Call<'_> {
             put(app_domain, AppDomainId(APP_DOMAIN));
             put(module, ModuleId(if is_loaded { found.id } else { 0 }));
         }
-        let is_incomplete = !is_loaded && !module.is_null();
+        let is_incomplete = !(is_loaded || module.is_null());
         Ok(if is_incomplete { HResult::DATA_INCOMPLETE } else { HResult::OK })
     });
 

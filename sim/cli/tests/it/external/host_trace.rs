@@ -53,7 +53,7 @@ fn a_story_is_the_same_as_itself_and_says_what_was_compared() {
     let (code, comparison) = story.compared(&story.lines);
     assert_eq!(code, 0, "{comparison:#}");
     assert_eq!(comparison["is_same"], true);
-    assert_eq!((&comparison["callbacks"], &comparison["calls"]), (&7.into(), &14.into()));
+    assert_eq!((&comparison["callbacks"], &comparison["calls"]), (&6.into(), &13.into()));
 }
 
 #[test]

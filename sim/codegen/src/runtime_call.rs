@@ -173,6 +173,12 @@ kinds! {
     AwaitFinalizers "await-finalizers" Managed -> None,
     /// Allocates an object through the helper that has a Frame, and calls its constructor if one is named.
     New "new" Managed -> None,
+    /// Allocates an object in the heap of large ones.
+    NewLarge "new-large" Managed -> None,
+    /// Allocates an object in the heap of pinned ones, where the runtime has one.
+    NewPinned "new-pinned" Managed -> None,
+    /// Allocates an object that refers to the one that the thread has made last.
+    NewReferring "new-referring" Managed -> None,
     /// Allocates an object through a helper without a Frame.
     NewFast "new-fast" Managed -> None,
     /// Writes a reference through a helper that is a leaf without a Frame.
@@ -218,6 +224,11 @@ impl RuntimeCallKind {
     /// Returns true if control leaves the function with the call.
     pub const fn leaves(self) -> bool {
         matches!(self, Self::TailCallByHelper)
+    }
+
+    /// Returns true if the call allocates an object in a heap of its own, or one with a reference.
+    pub const fn says_heap(self) -> bool {
+        matches!(self, Self::NewLarge | Self::NewPinned | Self::NewReferring)
     }
 
     /// Returns true if the call throws.

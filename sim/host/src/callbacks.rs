@@ -9,7 +9,8 @@ use crate::heap::object_id;
 use crate::inner::Inner;
 use crate::process::Process;
 use crate::target::Target;
-use clr_com::{AssemblyId, Bool, ClassId, GcHandleId, ModuleId};
+use clr_com::{AssemblyId, Bool, ClassId, GcHandleId, ModuleId, ObjectId};
+use clr_runtime::Object;
 use clr_runtime::OsThreadId;
 use clr_runtime::profiling::{CallbackKind as Kind, SuspensionReason};
 use clr_walker::profiling::{HResult, ThreadId};
@@ -59,9 +60,31 @@ struct Home {
 }
 
 impl Inner {
-    /// Returns the class of all objects: `System.Object` (assumed: texts say no classes of objects).
-    pub(crate) fn object_class(&self) -> ClassId {
-        ClassId(self.stage().map_or(0, |stage| stage.runtime().metadata.object_class()))
+    /// Returns a class by its number, or `System.Object` for 0: the class of objects for which a text names none (assumed).
+    pub(crate) fn class_or_object(&self, class: u64) -> ClassId {
+        let object = || self.stage().map_or(0, |stage| stage.runtime().metadata.object_class());
+        ClassId(if class == 0 { object() } else { class })
+    }
+
+    /// Returns the objects that are alive, with their numbers.
+    pub(crate) fn alive(&self) -> Vec<(u64, Object)> {
+        self.stage().map_or_else(Vec::new, |one| one.runtime().objects.borrow().alive().collect())
+    }
+
+    /// Returns an object by its number, alive or not.
+    fn object_made(&self, number: u64) -> Object {
+        let found = self.stage().and_then(|one| one.runtime().objects.borrow().get(number));
+        found.unwrap_or_default()
+    }
+
+    /// Returns the class of an object by its number, alive or not.
+    pub(crate) fn class_made(&self, number: u64) -> ClassId {
+        self.class_or_object(self.object_made(number).class)
+    }
+
+    /// Returns the id of an object by its number, or 0.
+    pub(crate) fn object_id(&self, number: u64) -> ObjectId {
+        object_id(number, self.object_made(number).heap)
     }
 }
 
@@ -95,7 +118,6 @@ impl Target {
     /// Makes a callback of a thread of the program, if its arguments are known. Returns true if it
     /// was made, or a CLR would not make it into this object.
     pub(crate) fn raise(&self, inner: &Inner, raised: &Raised<'_>) -> bool {
-        inner.objects_made.set(raised.arguments.objects);
         self.raise_of_thread(inner, raised)
             || self.raise_of_code(inner, raised)
             || self.raise_of_exception(inner, raised)
@@ -139,7 +161,7 @@ impl Target {
                     call(&mut || to.RuntimeSuspendStarted(reason));
                 }
                 Kind::EventPipeEventDelivered => {
-                    inner.write_allocation_tick(object_id(arguments.object));
+                    inner.write_allocation_tick(inner.object_id(arguments.object));
                 }
                 _ => return false,
             );
@@ -209,7 +231,7 @@ impl Target {
     /// Makes a callback of an exception.
     fn raise_of_exception(&self, inner: &Inner, raised: &Raised<'_>) -> bool {
         let (to, function) = (&self.first, raised.arguments.function);
-        let thrown = object_id(raised.arguments.object);
+        let thrown = inner.object_id(raised.arguments.object);
         // SAFETY: the profiler's object, which there is a reference to.
         unsafe {
             raise!(raised, inner {

@@ -132,7 +132,13 @@ impl Inner {
 
     /// Writes AllocationTick: the calling thread has allocated an object.
     pub(crate) fn write_allocation_tick(&self, object: ObjectId) {
-        let data = allocation_tick(object, self.object_class());
+        let class = self.class_of_object(object).unwrap_or_else(|| self.class_or_object(0));
+        let name = self.stage().and_then(|stage| {
+            let (_, found) = stage.runtime().metadata.class(class.0)?;
+            let dot = if found.namespace.is_empty() { "" } else { "." };
+            Some(format!("{}{dot}{}", found.namespace, found.name))
+        });
+        let data = allocation_tick(object, class, &name.unwrap_or_default());
         self.write_event(ALLOCATION_TICK, &data, [null(); 2]);
     }
 

@@ -8,8 +8,9 @@ use crate::enumeration::TokenEnumeration;
 use crate::environment::Environment;
 use crate::event_state::Events;
 use crate::exports::Exports;
-use crate::heap::{Heap, is_object};
+use crate::heap::{Heap, number_of};
 use crate::images::MappedImage;
+use crate::info::handles::Handle;
 use crate::journal;
 use crate::process::Process;
 use crate::profiler_hooks::Hooks;
@@ -17,7 +18,7 @@ use crate::report::Finding;
 use crate::shared::Shared;
 use crate::target::Target;
 use crate::turns;
-use clr_com::{ObjectId, OwnedObject};
+use clr_com::{ClassId, ObjectId, OwnedObject};
 use clr_explore::CurrentThread;
 use clr_metadata::Metadata;
 use clr_runtime::OsThreadId;
@@ -91,15 +92,13 @@ pub(crate) struct Inner {
     pub(crate) events: Events,
     /// The exports that the program calls.
     pub(crate) exports: RefCell<Exports>,
-    /// Number of objects that the program has made, as of the last callback.
-    pub(crate) objects_made: Cell<u64>,
     /// Number of modules that are loaded, of those that a process has from its start; more than there are
     /// when all are.
     pub(crate) modules_loaded: Cell<usize>,
     pub(crate) environment: Environment,
     pub(crate) heap: Heap,
-    /// The objects of the profiler's handles.
-    pub(crate) handles: RefCell<BTreeMap<u64, u64>>,
+    /// The profiler's handles.
+    pub(crate) handles: RefCell<BTreeMap<u64, Handle>>,
     /// Called when the profiler has been detached.
     pub(crate) on_detach: RefCell<Option<Box<dyn FnOnce()>>>,
     /// Called in an interleaving when the profiler asks to be detached.
@@ -191,9 +190,12 @@ impl Inner {
         done
     }
 
-    /// Returns true for the id of an object that the program has made.
-    pub(crate) fn is_object(&self, object: ObjectId) -> bool {
-        is_object(object, self.objects_made.get())
+    /// Returns the class of an object of the program that is alive: `System.Object`, if the program does not name it (assumed).
+    pub(crate) fn class_of_object(&self, object: ObjectId) -> Option<ClassId> {
+        let (number, heap) = number_of(object)?;
+        let found = self.stage()?.runtime().objects.borrow().get(number)?;
+        let is_there = found.heap == heap && !found.is_dead;
+        is_there.then(|| self.class_or_object(found.class))
     }
 
     pub(crate) fn has_ended(&self) -> bool {

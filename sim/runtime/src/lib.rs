@@ -33,6 +33,7 @@ pub mod lock;
 pub mod memory;
 pub mod metadata;
 pub mod native;
+mod objects;
 mod outcome;
 pub mod process;
 mod profiler_rules;
@@ -51,6 +52,7 @@ pub use lock::{Lock, Locks};
 pub use memory::TargetMemory;
 pub use metadata::Metadata;
 pub use native::{NativeCode, NativeFunction};
+pub use objects::{HeapKind, Object, Objects};
 pub use outcome::{FAIL_FAST, Outcome};
 pub use process::{Process, ProfilerStatus, Suspension};
 pub use profiler_rules::{ProfilerAction, RuleViolation};
@@ -149,6 +151,8 @@ pub struct Runtime<'a, M = Machine> {
     pub profiler: Option<&'a dyn Profiler<'a, M>>,
     /// What is being loaded or compiled.
     pub unfinished: RefCell<Unfinished>,
+    /// The objects of the program.
+    pub objects: RefCell<Objects>,
     /// Log of events and decisions, with their reasons.
     pub log: Log,
     /// The frameInfo of the callback that is being made: its handle and the function it is for.
@@ -182,6 +186,7 @@ impl<M: TargetMemory> Runtime<'_, M> {
             threads: RefCell::default(),
             profiler: None,
             unfinished: RefCell::default(),
+            objects: RefCell::default(),
             log: Log::default(),
             frame_info: Cell::default(),
             next_frame_info: Cell::new(1),

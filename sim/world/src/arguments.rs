@@ -11,10 +11,12 @@
 
 use super::arrangement::Arranged;
 use super::compilation::Compilations;
+use super::mortal::Mortal;
 use super::thread::Activation;
 use super::{Collection, ExceptionClass, World};
 use crate::stubs::{EMPTY_HANDLE, Shared, Stub, method_id};
 use clr_codegen::{FunctionIndex, Service};
+use clr_runtime::Object;
 use clr_runtime::profiling::{CallbackKind as Kind, ProfilerCallback, SuspensionReason};
 use clr_unwind::{Gpr, Memory as _, Position};
 use clr_walker::profiling::{FunctionId, ThreadId};
@@ -81,6 +83,8 @@ pub(super) struct Made {
     /// Number of objects that there were at the last GC, and that were made between it and the one before.
     at_gc: u64,
     allocated: u64,
+    /// The objects that live as long as the method that made them.
+    pub mortal: Mortal,
 }
 
 impl Made {
@@ -91,6 +95,16 @@ impl Made {
         self.at_gc = self.objects;
         self.arranged.changes += 1;
         self.allocated > 0
+    }
+
+    /// Returns the number of objects that there were at the last GC.
+    pub(super) const fn at_last_gc(&self) -> u64 {
+        self.at_gc
+    }
+
+    /// Returns true if a handle of the program holds an object.
+    pub(super) fn is_held(&self, object: u64) -> bool {
+        self.live.iter().any(|(_, held)| *held == object)
     }
 
     /// Returns the object of a handle that exists, or 0.
@@ -337,6 +351,7 @@ impl World<'_> {
         let is_empty = self.runtime.memory.borrow().cpu().get(Gpr::Rbx) == EMPTY_HANDLE;
         let Some(executed) = self.threads.get_mut(thread) else { return };
         executed.served = Some(service);
+        let before = executed.object;
         let made = &mut self.made;
         match service {
             Service::Allocated => {
@@ -358,6 +373,9 @@ impl World<'_> {
                 };
             }
             _ => {}
+        }
+        if service == Service::Allocated {
+            self.note_object(thread, before);
         }
     }
 
@@ -394,12 +412,16 @@ impl World<'_> {
         self.made.objects += 1;
         executed.object = self.made.objects;
         executed.thrown = (executed.object, class);
-        executed.thrown
+        let thrown = executed.thrown;
+        let class = self.class_id(class);
+        self.runtime.objects.borrow_mut().make(Object { class, ..Object::default() });
+        thrown
     }
 
     /// Makes an object, and returns its number.
-    pub(super) const fn make_object(&mut self) -> u64 {
+    pub(super) fn make_object(&mut self) -> u64 {
         self.made.objects += 1;
+        self.runtime.objects.borrow_mut().make(Object::default());
         self.made.objects
     }
 

@@ -43,7 +43,12 @@ impl World<'_> {
                 }
             }
             Service::HandleProcessExit => arranged.process_exit = Some(method),
-            Service::MakeFinalizable => arranged.finalizable.push(method),
+            Service::MakeFinalizable => {
+                arranged.finalizable.push(method);
+                // Its finalizer needs it.
+                let object = self.threads.get(thread).map_or(0, |executed| executed.object);
+                self.made.mortal.keep(object);
+            }
             Service::AwaitFinalizers => {
                 return vec![Step::AwaitProgram(Awaited::Finalizers), Step::Return(0)];
             }

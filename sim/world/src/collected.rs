@@ -19,7 +19,10 @@ impl World<'_> {
     pub(super) fn collected(&mut self, thread: usize) -> Vec<Step> {
         let collection = self.threads.get(thread).and_then(|one| one.collection);
         let moves = self.next_gc_moves();
+        let known = self.made.at_last_gc();
         let has_new = self.made.note_gc();
+        let is_full = matches!(collection, Some(Collection::Full | Collection::Compacting));
+        self.made.mortal.collect_from(if is_full { 0 } else { known });
         let references: &[Kind] = match collection {
             None if moves => &[Kind::MovedReferences],
             None | Some(Collection::Full) => &[Kind::SurvivingReferences],

@@ -50,6 +50,7 @@ mod frames;
 mod hooks;
 mod landing;
 mod managed;
+mod mortal;
 mod passes;
 mod process_end;
 mod service_step;
@@ -91,7 +92,7 @@ use clr_machine::{SavePoint, StopReason};
 use clr_runtime::code_manager::IlVersions;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind;
-use clr_runtime::{OsThreadId, Process, Runtime, Thread, Unfinished};
+use clr_runtime::{Objects, OsThreadId, Process, Runtime, Thread, Unfinished};
 use clr_walker::profiling::ThreadId;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -156,6 +157,7 @@ pub struct WorldState {
     freed: usize,
     il_versions: IlVersions,
     unfinished: Unfinished,
+    objects: Objects,
     trap: bool,
     process_end: Option<ProcessEnd>,
 }
@@ -282,6 +284,7 @@ impl<'b> World<'b> {
             freed: self.runtime.code.freed_count(),
             il_versions: self.runtime.code.il_versions.borrow().clone(),
             unfinished: self.runtime.unfinished.borrow().clone(),
+            objects: self.runtime.objects.borrow().clone(),
             trap: self.trap,
             process_end: self.process_end,
         }
@@ -304,6 +307,7 @@ impl<'b> World<'b> {
         self.runtime.code.unfree(state.freed);
         self.runtime.code.il_versions.borrow_mut().clone_from(&state.il_versions);
         self.runtime.unfinished.borrow_mut().clone_from(&state.unfinished);
+        self.runtime.objects.borrow_mut().clone_from(&state.objects);
         self.trap = state.trap;
         self.process_end = state.process_end;
         true

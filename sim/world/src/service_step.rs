@@ -17,6 +17,9 @@ impl World<'_> {
         if self.waits_to_call_back(thread, step).is_some() {
             return Ok(self.wait(thread, step));
         }
+        if let Step::Callback(kind) = step {
+            self.sweep_before(kind);
+        }
         match step {
             Step::Callback(kind) | Step::CallbackIn(kind, _) => {
                 self.note_unfinished(thread, kind, None);

@@ -6,6 +6,7 @@ mod every_instruction;
 mod kinds;
 mod leaves;
 mod locks;
+mod mortal;
 mod profiler_rules;
 mod runtime_code;
 mod signals;

@@ -17,10 +17,19 @@ impl World<'_> {
     }
 
     fn class_at(&self, thread: usize, offset: u64) -> ExceptionClass {
-        let Some(object) = self.object(thread) else { return ExceptionClass::Unknown };
+        let number = self.number_at(thread, offset);
+        ExceptionClass::from_number(number, method_of(number).is_some())
+    }
+
+    /// Returns the number by which code says what a thread has allocated last.
+    pub(super) fn number_allocated(&self, thread: usize) -> u64 {
+        self.number_at(thread, offset::ALLOCATED)
+    }
+
+    fn number_at(&self, thread: usize, offset: u64) -> u64 {
+        let Some(object) = self.object(thread) else { return 0 };
         let at = object.0.wrapping_add(offset);
         // A Thread object of the world is always mapped.
-        let number = self.runtime.memory.borrow().read_u64(at).unwrap_or_default();
-        ExceptionClass::from_number(number, method_of(number).is_some())
+        self.runtime.memory.borrow().read_u64(at).unwrap_or_default()
     }
 }

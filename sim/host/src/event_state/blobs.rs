@@ -105,13 +105,13 @@ pub(crate) fn process_info(is_unix: bool) -> Vec<u8> {
 
 /// Returns the data of AllocationTick, version 4 (`GCAllocationTick_V4` of ClrEtwAll.man): amount, kind (0:
 /// small objects), the runtime's number, amount, class, its name, heap, address and size of the object.
-pub(crate) fn allocation_tick(object: ObjectId, class: ClassId) -> Vec<u8> {
+pub(crate) fn allocation_tick(object: ObjectId, class: ClassId, name: &str) -> Vec<u8> {
     let mut bytes = AMOUNT.to_le_bytes().to_vec();
     bytes.extend(0_u32.to_le_bytes());
     bytes.extend(0_u16.to_le_bytes());
     bytes.extend(u64::from(AMOUNT).to_le_bytes());
     bytes.extend(class.0.to_le_bytes());
-    bytes.extend(text(&wide("System.Object")));
+    bytes.extend(text(&wide(name)));
     bytes.extend(0_u32.to_le_bytes());
     bytes.extend(object.0.to_le_bytes());
     bytes.extend(OBJECT_SIZE.to_le_bytes());

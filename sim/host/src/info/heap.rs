@@ -3,7 +3,7 @@
 //! Results were recorded on 3.1.23, 8.0.34, 9.0.23, 10.0.15 and 11.0.0.
 
 use super::Call;
-use crate::heap::object_id;
+use crate::heap::{number_of, object_id};
 use crate::non_gc_heap;
 use crate::out::{Answer, count, put, put_all};
 use crate::results;
@@ -13,12 +13,16 @@ use clr_com::{
     ICorProfilerInfo14Methods, ICorProfilerInfo15Methods, NonGcRange, ObjectId,
 };
 use clr_runtime::profiling::CallbackKind as Kind;
+use clr_runtime::thread::{CallbackState, ThreadObject};
 use clr_runtime::{Outcome, Suspension};
 use clr_walker::profiling::{CallError, HResult};
 use std::ffi::c_void;
 
 /// Smallest size of a large object (bytes): the default of GCLOHThreshold.
 const LARGE_OBJECT: u32 = 85_000;
+
+/// An `ObjectReferenceCallback` of EnumerateObjectReferences: it returns 0 to end the enumeration.
+type ReferenceCallback = unsafe extern "system" fn(ObjectId, *mut ObjectId, *mut c_void) -> Bool;
 
 /// An `ObjectCallback` of EnumerateGCHeapObjects: it returns 0 to end the enumeration.
 type ObjectCallback = unsafe extern "system" fn(ObjectId, *mut c_void) -> Bool;
@@ -39,7 +43,8 @@ impl Call<'_> {
             let checks = self.session.generation.family().is_core_since(8);
             return if checks { Ok(HResult::INVALID_ARGUMENT) } else { self.null("ranges") };
         }
-        let all = self.session.heap.ranges(self.session.generation.family().is_core_since(5));
+        let has_pinned = self.session.generation.family().is_core_since(5);
+        let all = self.session.heap.ranges(has_pinned, &self.runtime().objects.borrow());
         // SAFETY: the profiler's pointers.
         unsafe {
             put_all(ranges, room, &all);
@@ -55,8 +60,9 @@ impl Call<'_> {
         if !asks_gc {
             self.check_generations()?;
         }
-        let is_object = self.session.is_object(object);
-        let Some(found) = is_object.then(|| self.session.heap.range_of(object)).flatten() else {
+        let is_object = self.session.class_of_object(object).is_some();
+        let find = || self.session.heap.range_of(object, &self.runtime().objects.borrow());
+        let Some(found) = is_object.then(find).flatten() else {
             return Ok(if asks_gc { results::NOT_GC_OBJECT } else { HResult::FAIL });
         };
         if range.is_null() {
@@ -67,7 +73,7 @@ impl Call<'_> {
         Ok(HResult::OK)
     });
 
-    ICorProfilerInfo10Methods!(references = EnumerateObjectReferences(self, object, callback, _data) {
+    ICorProfilerInfo10Methods!(references = EnumerateObjectReferences(self, object, callback, data) {
         self.begin()?;
         if callback.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
@@ -76,8 +82,20 @@ impl Call<'_> {
         if self.is_constant(object) {
             return self.not_simulated();
         }
-        // Objects of texts have no references.
-        Ok(HResult::FALSE)
+        let found = number_of(object);
+        let found = found.and_then(|(number, _)| self.runtime().objects.borrow().get(number));
+        let mut referred = self.session.object_id(found.unwrap_or_default().refers_to);
+        if referred.0 == 0 {
+            return Ok(HResult::FALSE);
+        }
+        // SAFETY: the profiler's callback has this signature.
+        let callback = unsafe { std::mem::transmute::<*const c_void, ReferenceCallback>(callback) };
+        self.session.enter("ObjectReferenceCallback", || {
+            // SAFETY: as above; the data are the profiler's own.
+            unsafe { callback(object, &raw mut referred, data) };
+            HResult::OK
+        });
+        Ok(HResult::OK)
     });
 
     ICorProfilerInfo10Methods!(is_frozen = IsFrozenObject(self, object, frozen) {
@@ -144,19 +162,38 @@ impl Call<'_> {
         }
         // SAFETY: the profiler's callback has this signature.
         let callback = unsafe { std::mem::transmute::<*const c_void, ObjectCallback>(callback) };
-        for number in 1..=self.session.objects_made.get() {
+        let alive: Vec<_> = self.session.alive();
+        let before = self.let_inspect((true, Kind::ObjectReferences.state()));
+        for (number, found) in alive {
             let mut goes_on = 0;
             self.session.enter("ObjectCallback", || {
                 // SAFETY: as above; the data are the profiler's own.
-                goes_on = unsafe { callback(object_id(number), data) };
+                goes_on = unsafe { callback(object_id(number, found.heap), data) };
                 HResult::OK
             });
             if goes_on == 0 {
                 break;
             }
         }
+        self.let_inspect(before);
         Ok(HResult::OK)
     });
+
+    /// Changes the mode of the calling thread and the state by which callers of methods are checked, if the runtime knows the
+    /// thread; returns those from before. The objects of the heap may be looked at as they are listed, as in callbacks of a GC
+    /// (recorded on 10.0.15 and 11.0.0 for GetClassFromObject, GetClassIDInfo2 and GetModuleMetaData).
+    fn let_inspect(&self, (is_cooperative, state): (bool, CallbackState)) -> (bool, CallbackState) {
+        let Some(own) = self.own_thread() else { return Default::default() };
+        let mut state_before = CallbackState::default();
+        self.runtime().change_thread(self.session.caller(), |thread| {
+            state_before = std::mem::replace(&mut thread.callback_state, state);
+        });
+        let mut memory = self.runtime().memory.borrow_mut();
+        let was_cooperative = ThreadObject(own).is_cooperative(&*memory).unwrap_or_default();
+        // A Thread object is always mapped.
+        let _ = ThreadObject(own).set_cooperative(&mut *memory, is_cooperative);
+        (was_cooperative, state_before)
+    }
 
     /// Makes the checks of EnumerateGCHeapObjects. A CLR suspends the runtime for it, unless the profiler has; here nothing
     /// runs meanwhile. Recorded on 10.0.15 and 11.0.0: it is answered outside of callbacks, and refused in those of a GC.

@@ -1,9 +1,9 @@
 //! Objects: their classes and sizes.
 
 use super::Call;
+use crate::heap::{number_of, size_in};
 use crate::non_gc_heap;
 use crate::out::{Answer, put};
-use crate::process::OBJECT_SIZE;
 use clr_com::{ClassId, ICorProfilerInfoMethods, ObjectId};
 use clr_runtime::Outcome;
 use clr_runtime::thread::ThreadObject;
@@ -29,7 +29,7 @@ impl Call<'_> {
 
     /// Refuses an object that is in no heap.
     pub(super) fn check_object(&self, object: ObjectId) -> Result<(), CallError<Outcome>> {
-        let exists = self.session.is_object(object) || self.is_constant(object);
+        let exists = self.session.class_of_object(object).is_some() || self.is_constant(object);
         if exists { Ok(()) } else { self.unknown(object.0) }
     }
 
@@ -46,7 +46,7 @@ impl Call<'_> {
             return self.not_simulated();
         }
         // SAFETY: the profiler's pointer.
-        unsafe { put(class, self.session.object_class()) };
+        unsafe { put(class, self.session.class_of_object(object).unwrap_or(ClassId(0))) };
         Ok(HResult::OK)
     });
 
@@ -59,8 +59,9 @@ impl Call<'_> {
         self.begin()?;
         self.look_at(object)?;
         let constant = non_gc_heap::size_of(self.session.generation, object);
+        let of_object = number_of(object).map_or(0, |(_, heap)| size_in(heap));
         // SAFETY: the profiler's pointer.
-        unsafe { put(size, T::from(constant.unwrap_or(OBJECT_SIZE as u32))) };
+        unsafe { put(size, T::from(constant.unwrap_or(of_object as u32))) };
         Ok(HResult::OK)
     }
 }

@@ -73,7 +73,7 @@ impl Plan {
             return vec![self.call_library(Shared::ExitMethod, Shared::Exit)];
         }
         let mut body =
-            if kind == Kind::NewFinalizable { self.allocation(false) } else { Vec::new() };
+            if kind == Kind::NewFinalizable { self.allocation(false, None) } else { Vec::new() };
         body.push(self.naming(target));
         body.push(call(self.helper(helper)));
         if kind == Kind::CallOnce {
@@ -94,12 +94,8 @@ impl Plan {
 
     /// Allocates an object, and calls its constructor.
     pub(super) fn new_object(&self, constructor: Option<FunctionIndex>) -> Vec<Statement> {
-        let place = constructor.map(|constructor| self.place(constructor));
-        let class = Value::Number(place.map_or(0, method_id));
-        let named = set(Word::Thread(offset::ALLOCATED as u32), class);
-        let named = self.if_said(Detail::Object, named);
-        let call = place.map(call);
-        named.into_iter().chain(self.allocation(false)).chain(call).collect()
+        let call = constructor.map(|constructor| call(self.place(constructor)));
+        self.allocation(false, constructor).into_iter().chain(call).collect()
     }
 
     /// Names a thread.

@@ -3,7 +3,9 @@
 use super::frames::call;
 use super::{Caller, Plan, Shared, Stub};
 use crate::ExceptionClass;
-use clr_codegen::{EhClause, Program, RuntimeCall, RuntimeCallKind, Statement};
+use clr_codegen::{
+    EhClause, Program, RuntimeCall, RuntimeCallKind, RuntimeCallKind as Kind, Statement,
+};
 
 /// Returns true if a method with such a statement has the InlinedCallFrame of the call.
 pub(super) const fn is_inline(kind: RuntimeCallKind, is_library: bool) -> bool {
@@ -140,7 +142,7 @@ impl Plan {
             | RuntimeCallKind::CollectYoung
             | RuntimeCallKind::Compact => self.collect(source.kind),
             RuntimeCallKind::New => self.new_object(source.target),
-            RuntimeCallKind::NewWithGc => self.allocation(true),
+            kind if kind.says_heap() || kind == Kind::NewWithGc => self.allocation_in(kind),
             RuntimeCallKind::NewFast => of_helper(Shared::NewFast),
             RuntimeCallKind::WriteBarrier => of_helper(Shared::WriteBarrier),
             RuntimeCallKind::Raise => self.raise(source.target),

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// A detail of a call of the runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Detail {
-    /// The class of an object.
+    /// The class of an object, or its heap, or that it refers to another one.
     Object,
     /// The assembly or class that is loaded.
     Load,
@@ -29,7 +29,7 @@ impl Detail {
     fn is_said_by(self, call: &RuntimeCall) -> bool {
         let names = call.target.is_some();
         match self {
-            Self::Object => names && call.kind == Kind::New,
+            Self::Object => names && call.kind == Kind::New || call.kind.says_heap(),
             Self::Load => names && matches!(call.kind, Kind::LoadAssembly | Kind::LoadClass),
             Self::Exception => call.names_exception(),
             Self::Collection => {

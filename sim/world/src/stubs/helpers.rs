@@ -2,11 +2,14 @@
 
 use super::details::Detail;
 use super::frames::{Frames, call, enable_preemptive_gc, reserve_frame, service, set, with_frame};
-use super::{Caller, Plan, RETURN, Service, Shared, Stub, leaf, native, saving};
+use super::{Caller, Plan, RETURN, Service, Shared, Stub, leaf, method_id, native, saving};
+use crate::mortal::Allocated;
 use clr_codegen::{
-    CodeKind, Function, FunctionIndex, FunctionShape, Primitive, Statement, Value, Word,
+    CodeKind, Function, FunctionIndex, FunctionShape, Primitive, RuntimeCallKind, Statement, Value,
+    Word,
 };
 use clr_runtime::FrameKind;
+use clr_runtime::thread::offset;
 use clr_unwind::Gpr;
 
 /// The register of a helper's extra argument: code to call, or a flag that a GC is needed.
@@ -58,10 +61,33 @@ impl Plan {
         self.gc_helper(shared, [Shared::New, Shared::NewWorker], vec![allocate])
     }
 
-    /// Returns the statements of a method that allocates an object.
-    pub(super) fn allocation(&self, with_gc: bool) -> Vec<Statement> {
+    /// Returns the statements of a method that allocates an object of the class of a constructor, or of one that the program
+    /// does not name.
+    pub(super) fn allocation(
+        &self,
+        with_gc: bool,
+        constructor: Option<FunctionIndex>,
+    ) -> Vec<Statement> {
+        self.allocation_of(with_gc, constructor.map_or(0, |one| method_id(self.place(one))))
+    }
+
+    /// Returns the statements of a method that allocates an object after a GC, in a heap of its own, or with a reference.
+    pub(super) fn allocation_in(&self, kind: RuntimeCallKind) -> Vec<Statement> {
+        let what = match kind {
+            RuntimeCallKind::NewWithGc => return self.allocation(true, None),
+            RuntimeCallKind::NewLarge => Allocated::Large,
+            RuntimeCallKind::NewPinned => Allocated::Pinned,
+            _ => Allocated::Referring,
+        };
+        self.allocation_of(false, what.number())
+    }
+
+    /// Returns the statements of a method that allocates an object that code describes by a number.
+    fn allocation_of(&self, with_gc: bool, number: u64) -> Vec<Statement> {
+        let said = set(Word::Thread(offset::ALLOCATED as u32), Value::Number(number));
+        let named = self.if_said(Detail::Object, said);
         let argument = set(Word::Register(ARGUMENT), Value::Number(with_gc.into()));
-        vec![argument, call(self.helper(Shared::New))]
+        named.into_iter().chain([argument, call(self.helper(Shared::New))]).collect()
     }
 
     /// Takes memory for an object, after a GC if one is needed.

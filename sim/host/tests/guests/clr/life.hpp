@@ -70,10 +70,10 @@ struct ReleaseOnShutdown : Released {
     }
 };
 
-/// `releaseondetach`: the destructor calls the program, on a thread of its own.
+/// `releaseondetach`: the destructor calls the program, on a thread of its own. A program may say early whom to call.
 struct ReleaseOnDetach : Released {
-    void (*callback)() = nullptr;
-    Signal has_callback = {};
+    static inline void (*callback)() = nullptr;
+    static inline Signal has_callback = {};
 
     ~ReleaseOnDetach() override {
         has_callback.wait();

@@ -113,8 +113,11 @@ GUEST_EXPORT void PassFlag(bool *flag) {
 GUEST_EXPORT void PassCallback(void (*callback)()) {
     guest::Multiple::callback = callback;
     guest::Multiple::has_callback.set();
-    auto *test = dynamic_cast<guest::ReleaseOnDetach *>(guest::Released::current);
-    if (!test) return;
-    test->callback = callback;
-    test->has_callback.set();
+    guest::ReleaseOnDetach::callback = callback;
+    guest::ReleaseOnDetach::has_callback.set();
+}
+/// Returns what a text passes for its own function: it has none that has an address.
+GUEST_EXPORT void *FunctionToCall() {
+    void (*function)() = [] { std::printf("the program is called\n"); };
+    return reinterpret_cast<void *>(function);
 }

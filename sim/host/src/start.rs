@@ -54,6 +54,8 @@ impl Session {
             process.event_mask = EventMask(0);
             process.allocation_ticks = false;
             process.basic_gc = false;
+            process.large_objects = false;
+            process.pinned_objects = false;
             // Profilers are loaded before the runtime counts as started (C-002), and before the GC.
             process.started &= !is_new;
             process.gc_initialized &= !is_new;

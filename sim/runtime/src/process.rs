@@ -1,8 +1,8 @@
 //! The state of the process that profiling methods look at (contract §2.1).
 
-use super::OsThreadId;
 use super::lock::{Lock, Locks};
 use super::profiling::CallbackKind;
+use super::{HeapKind, OsThreadId};
 use clr_walker::profiling::EventMask;
 
 /// Life cycle of a profiler.
@@ -59,6 +59,10 @@ pub struct Process {
     pub event_mask: EventMask,
     /// The profiler has asked for the start and the end of GCs without their details (`COR_PRF_HIGH_BASIC_GC`).
     pub basic_gc: bool,
+    /// The profiler has asked for allocations of large objects (`COR_PRF_HIGH_MONITOR_LARGEOBJECT_ALLOCATED`).
+    pub large_objects: bool,
+    /// The profiler has asked for allocations of pinned objects (`COR_PRF_HIGH_MONITOR_PINNEDOBJECT_ALLOCATED`).
+    pub pinned_objects: bool,
     /// `g_fEEStarted` (C-002).
     pub started: bool,
     /// The GC is fully initialized (C-012).
@@ -95,6 +99,8 @@ impl Default for Process {
             notification_only: false,
             event_mask: EventMask::ENABLE_STACK_SNAPSHOT,
             basic_gc: false,
+            large_objects: false,
+            pinned_objects: false,
             started: true,
             gc_initialized: true,
             suspension: Suspension::None,
@@ -127,6 +133,15 @@ impl Process {
             CallbackKind::GarbageCollectionStarted | CallbackKind::GarbageCollectionFinished
         );
         self.event_mask.contains(kind.event()) || (self.basic_gc && is_basic)
+    }
+
+    /// Returns true if the profiler has asked for allocations in a heap, but for those of all objects.
+    pub const fn requests_objects_of(&self, heap: HeapKind) -> bool {
+        match heap {
+            HeapKind::Large => self.large_objects,
+            HeapKind::Pinned => self.pinned_objects,
+            HeapKind::Generations => false,
+        }
     }
 
     /// Returns the owner of a lock.

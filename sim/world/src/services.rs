@@ -222,6 +222,16 @@ impl World<'_> {
     pub(super) fn wants(&self, kind: Kind) -> bool {
         let process = self.runtime.process.get();
         let is_reported = kind != Kind::ThreadDestroyed || !process.shutting_down;
-        is_reported && process.profiler == ProfilerStatus::Active && process.requests(kind)
+        is_reported
+            && process.profiler == ProfilerStatus::Active
+            && (process.requests(kind) || kind == Kind::ObjectAllocated && self.wants_last_object())
+    }
+
+    /// Returns true if the profiler has asked for objects of the heap in which the last object was made (observed on 8.0.34,
+    /// 10.0.15 and 11.0.0; for others assumed).
+    fn wants_last_object(&self) -> bool {
+        let objects = self.runtime.objects.borrow();
+        let last = objects.get(objects.made()).unwrap_or_default();
+        self.runtime.process.get().requests_objects_of(last.heap)
     }
 }

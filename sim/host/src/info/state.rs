@@ -23,6 +23,9 @@ const NOTIFICATIONS: u32 = 0xB1E3_2B7F;
 const HIGH_NOTIFICATIONS: u32 = 0xFE;
 /// `COR_PRF_HIGH_BASIC_GC` (corprof.idl).
 const HIGH_BASIC_GC: u32 = 0x10;
+/// `COR_PRF_HIGH_MONITOR_LARGEOBJECT_ALLOCATED`, `COR_PRF_HIGH_MONITOR_PINNEDOBJECT_ALLOCATED`.
+const HIGH_LARGE: u32 = 0x40;
+const HIGH_PINNED: u32 = 0x100;
 /// `COR_PRF_HIGH_ALLOWABLE_AFTER_ATTACH` (corprof.idl of 3.1), and of .NET 8 and later: by a run of each bit on 3.1.23, 8.0.34,
 /// 9.0.23, 10.0.15 and 11.0.0.
 const HIGH_ATTACHABLE_3_1: u32 = 0x76;
@@ -95,7 +98,11 @@ impl Call<'_> {
         }
         self.caller().set_event_mask(EventMask(low))?;
         self.session.high_events.set(high);
-        self.runtime().change_process(|process| process.basic_gc = high & HIGH_BASIC_GC != 0);
+        self.runtime().change_process(|process| {
+            process.basic_gc = high & HIGH_BASIC_GC != 0;
+            process.large_objects = high & HIGH_LARGE != 0;
+            process.pinned_objects = high & HIGH_PINNED != 0;
+        });
         if EventMask(low).contains(EventMask::ENABLE_STACK_SNAPSHOT) {
             self.session.shared.with(Report::may_walk);
             self.session.shared.write(&Entry::AskedToWalk);

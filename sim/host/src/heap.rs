@@ -51,6 +51,15 @@ pub(crate) fn number_of(object: ObjectId) -> Option<(u64, HeapKind)> {
     inside.is_multiple_of(size_in(heap)).then_some((inside / size_in(heap) + 1, heap))
 }
 
+/// A handle that the profiler has made.
+#[derive(Clone, Copy)]
+pub(crate) struct Handle {
+    /// Its object.
+    pub(crate) object: u64,
+    /// The object lives as long as the handle.
+    pub(crate) is_strong: bool,
+}
+
 /// The generations, as a profiler of GCs is told of them.
 #[derive(Debug, Default)]
 pub(crate) struct Heap(Cell<Bounds>);

@@ -5,7 +5,7 @@ mod code;
 mod detach;
 mod environment;
 mod events;
-pub(crate) mod handles;
+mod handles;
 mod heap;
 mod hooks;
 mod il;

@@ -32,6 +32,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod allocated;
 mod arguments;
 mod arranged;
 mod arrangement;

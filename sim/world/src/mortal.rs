@@ -2,36 +2,15 @@
 //!
 //! A text does not say what refers to an object. One that `new` makes lives as long as the method that made it runs, or a strong
 //! handle holds it: of the program, or of the profiler (assumed). A GC collects it, if its generation is collected. Objects
-//! that are thrown, or have finalizers, live for ever (assumed).
+//! that are thrown, or have finalizers, live for ever, and a GC that the profiler forces collects nothing (both assumed).
 
+use super::allocated::Allocated;
 use super::{ExceptionClass, World};
 use clr_codegen::FunctionIndex;
 use clr_runtime::profiling::CallbackKind as Kind;
 use clr_runtime::{HeapKind, Object};
 use clr_unwind::Position;
 use core::hash::{Hash, Hasher};
-
-/// What is special about an object that code allocates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Allocated {
-    Large,
-    Pinned,
-    Referring,
-}
-
-impl Allocated {
-    const ALL: [Self; 3] = [Self::Large, Self::Pinned, Self::Referring];
-
-    /// Returns the number by which code says so, in the place of a class. It is no id of a method.
-    pub(crate) const fn number(self) -> u64 {
-        const FIRST: u64 = 0x6C1_0000;
-        FIRST + self as u64
-    }
-
-    fn from_number(number: u64) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.number() == number)
-    }
-}
 
 /// The objects that can die.
 #[derive(Clone, Debug, Default)]

@@ -1,7 +1,7 @@
 //! Handles that the profiler makes. With MONITOR_GC the profiler hears of its own, in the call (recorded on 10.0.15).
 
 use super::Call;
-use crate::heap::number_of;
+use crate::heap::{Handle, number_of};
 use crate::out::{Answer, put};
 use clr_com::{GcHandleId, ICorProfilerInfo13Methods, ObjectHandleId, ObjectId};
 use clr_runtime::profiling::CallbackKind as Kind;
@@ -13,13 +13,6 @@ const HANDLE_SIZE: u64 = 8;
 /// `COR_PRF_HANDLE_TYPE_WEAK`, `COR_PRF_HANDLE_TYPE_STRONG`, `COR_PRF_HANDLE_TYPE_PINNED`.
 const KINDS: std::ops::RangeInclusive<u32> = 1..=3;
 const WEAK: u32 = 1;
-
-/// A handle of the profiler's.
-#[derive(Clone, Copy)]
-pub(crate) struct Handle {
-    object: u64,
-    is_strong: bool,
-}
 
 impl Call<'_> {
     ICorProfilerInfo13Methods!(create_handle = CreateHandle(self, object, kind, handle) {

@@ -3,7 +3,7 @@
 use super::details::Detail;
 use super::frames::{Frames, call, enable_preemptive_gc, reserve_frame, service, set, with_frame};
 use super::{Caller, Plan, RETURN, Service, Shared, Stub, leaf, method_id, native, saving};
-use crate::mortal::Allocated;
+use crate::allocated::Allocated;
 use clr_codegen::{
     CodeKind, Function, FunctionIndex, FunctionShape, Primitive, RuntimeCallKind, Statement, Value,
     Word,

@@ -5,12 +5,10 @@
 mod gc;
 mod rejit;
 
-use crate::heap::object_id;
 use crate::inner::Inner;
 use crate::process::Process;
 use crate::target::Target;
-use clr_com::{AssemblyId, Bool, ClassId, GcHandleId, ModuleId, ObjectId};
-use clr_runtime::Object;
+use clr_com::{AssemblyId, Bool, ClassId, GcHandleId, ModuleId};
 use clr_runtime::OsThreadId;
 use clr_runtime::profiling::{CallbackKind as Kind, SuspensionReason};
 use clr_walker::profiling::{HResult, ThreadId};
@@ -57,35 +55,6 @@ struct Home {
     class: ClassId,
     module: ModuleId,
     assembly: AssemblyId,
-}
-
-impl Inner {
-    /// Returns a class by its number, or `System.Object` for 0: the class of objects for which a text names none (assumed).
-    pub(crate) fn class_or_object(&self, class: u64) -> ClassId {
-        let object = || self.stage().map_or(0, |stage| stage.runtime().metadata.object_class());
-        ClassId(if class == 0 { object() } else { class })
-    }
-
-    /// Returns the objects that are alive, with their numbers.
-    pub(crate) fn alive(&self) -> Vec<(u64, Object)> {
-        self.stage().map_or_else(Vec::new, |one| one.runtime().objects.borrow().alive().collect())
-    }
-
-    /// Returns an object by its number, alive or not.
-    fn object_made(&self, number: u64) -> Object {
-        let found = self.stage().and_then(|one| one.runtime().objects.borrow().get(number));
-        found.unwrap_or_default()
-    }
-
-    /// Returns the class of an object by its number, alive or not.
-    pub(crate) fn class_made(&self, number: u64) -> ClassId {
-        self.class_or_object(self.object_made(number).class)
-    }
-
-    /// Returns the id of an object by its number, or 0.
-    pub(crate) fn object_id(&self, number: u64) -> ObjectId {
-        object_id(number, self.object_made(number).heap)
-    }
 }
 
 impl Raised<'_> {

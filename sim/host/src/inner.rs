@@ -8,7 +8,7 @@ use crate::enumeration::TokenEnumeration;
 use crate::environment::Environment;
 use crate::event_state::Events;
 use crate::exports::Exports;
-use crate::heap::{Handle, Heap, number_of};
+use crate::heap::{Handle, Heap};
 use crate::images::MappedImage;
 use crate::journal;
 use crate::process::Process;
@@ -17,7 +17,7 @@ use crate::report::Finding;
 use crate::shared::Shared;
 use crate::target::Target;
 use crate::turns;
-use clr_com::{ClassId, ObjectId, OwnedObject};
+use clr_com::OwnedObject;
 use clr_explore::CurrentThread;
 use clr_metadata::Metadata;
 use clr_runtime::OsThreadId;
@@ -187,14 +187,6 @@ impl Inner {
         let done = act();
         self.caller.set(before);
         done
-    }
-
-    /// Returns the class of an object of the program that is alive: `System.Object`, if the program does not name it (assumed).
-    pub(crate) fn class_of_object(&self, object: ObjectId) -> Option<ClassId> {
-        let (number, heap) = number_of(object)?;
-        let found = self.stage()?.runtime().objects.borrow().get(number)?;
-        let is_there = found.heap == heap && !found.is_dead;
-        is_there.then(|| self.class_or_object(found.class))
     }
 
     pub(crate) fn has_ended(&self) -> bool {

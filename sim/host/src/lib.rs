@@ -41,6 +41,7 @@
 //! | `callbacks` | the program's callbacks, with their arguments |
 //! | `target` | the object that callbacks are raised into |
 //! | `elt`, `profiler_hooks` | enter, leave and tailcall hooks |
+//! | `heap`, `objects` | objects, and the heaps that they are in |
 //! | `events`, `event_state` | EventPipe: sessions, providers, events |
 //! | `exports`, `buffers` | exports of the library that the program calls, and the memory that they get pointers to |
 //! | `attach`, `detach` | a profiler that comes to a running process; the end of profiling |
@@ -95,6 +96,7 @@ mod journal;
 mod lookup;
 mod non_gc_heap;
 mod object;
+mod objects;
 mod out;
 #[cfg(feature = "probe")]
 pub mod probe;

@@ -92,6 +92,9 @@ fn begin<'p>(
     let kernel = data.kernel;
     let mut world = kernel.world.borrow_mut();
     world.restore(data.start);
+    if setup.starts {
+        world.begin_with_start();
+    }
     kernel.runtime.forget_calls();
     // The memory of the interleaving before is used again.
     let State { mut threads, mut locks, .. } = kernel.state.take();

@@ -28,6 +28,8 @@ pub struct Setup<'p> {
     pub(super) threads: Vec<Beginning<'p>>,
     /// Index of the thread that starts the runtime.
     pub(super) starter: Option<usize>,
+    /// The program begins with the start of the runtime.
+    pub(super) starts: bool,
     pub(super) locks: Vec<(Rc<str>, LockKind)>,
     pub(super) conditions: u32,
     /// The time of each event is of interest.
@@ -70,6 +72,11 @@ impl<'p> Setup<'p> {
     pub fn before_program(&mut self, name: &str, body: impl FnOnce(&CurrentThread<'_, '_>) + 'p) {
         self.starter = Some(self.threads.len());
         self.begin(name, ThreadKind::Profiler, Box::new(body));
+    }
+
+    /// Lets the program's first thread begin with the start of the runtime, in a process that has not started.
+    pub const fn begin_with_start(&mut self) {
+        self.starts = true;
     }
 
     /// Leaves out of recorded stacks where in its source a thread of the profiler is: the calls come from an

@@ -8,7 +8,7 @@ mod rejit;
 use crate::inner::Inner;
 use crate::process::Process;
 use crate::target::Target;
-use clr_com::{AssemblyId, Bool, ClassId, GcHandleId, ModuleId};
+use clr_com::{AppDomainId, AssemblyId, Bool, ClassId, GcHandleId, ModuleId};
 use clr_runtime::OsThreadId;
 use clr_runtime::profiling::{CallbackKind as Kind, SuspensionReason};
 use clr_walker::profiling::{HResult, ThreadId};
@@ -63,13 +63,14 @@ impl Raised<'_> {
         inner.enter(self.kind.name(), act);
     }
 
-    /// Returns the class, module and assembly of the method that the callback names.
+    /// Returns the class, if it names one, the module and the assembly that the callback is about.
     fn home(&self, stage: &Process) -> Option<Home> {
         let runtime = stage.runtime();
-        let (_, method) = runtime.code.method(self.arguments.function)?;
-        let assembly = runtime.metadata.module(method.module)?.assembly;
-        let (class, module) = (ClassId(method.class), ModuleId(method.module));
-        Some(Home { class, module, assembly: AssemblyId(assembly) })
+        let method = runtime.code.method(self.arguments.function).map(|(_, method)| method);
+        let class = method.map_or(0, |method| method.class);
+        let module = runtime.metadata.module(self.arguments.module)?;
+        let (module, assembly) = (ModuleId(module.id), AssemblyId(module.assembly));
+        Some(Home { class: ClassId(class), module, assembly })
     }
 }
 
@@ -99,7 +100,7 @@ impl Target {
     fn raise_of_thread(&self, inner: &Inner, raised: &Raised<'_>) -> bool {
         let (to, thread, arguments) = (&self.first, raised.thread, raised.arguments);
         let call = |act: &mut dyn FnMut() -> HResult| raised.call(inner, act);
-        let function = arguments.function;
+        let (function, domain) = (arguments.function, AppDomainId(arguments.domain));
         let reason = if arguments.returns { TRANSITION_RETURN } else { TRANSITION_CALL };
         // SAFETY: the profiler's object, which there is a reference to; pointers are to locals.
         unsafe {
@@ -113,7 +114,8 @@ impl Target {
                     ManagedToUnmanagedTransition(function, reason)
                     UnmanagedToManagedTransition(function, reason) RuntimeSuspendFinished()
                     RuntimeSuspendAborted() RuntimeResumeStarted() RuntimeResumeFinished()
-                    RuntimeThreadSuspended(thread) RuntimeThreadResumed(thread) Shutdown();
+                    RuntimeThreadSuspended(thread) RuntimeThreadResumed(thread) Shutdown()
+                    AppDomainCreationStarted(domain) AppDomainCreationFinished(domain, HResult::OK);
             }
                 Kind::ThreadNameChanged => {
                     let Some(to) = &self.second else { return false };
@@ -215,7 +217,7 @@ impl Target {
         true
     }
 
-    /// Makes a callback of the class, the module or the assembly of a method that the program names.
+    /// Makes a callback of a class, a module or an assembly.
     fn raise_of_home(&self, inner: &Inner, raised: &Raised<'_>) -> bool {
         let to = &self.first;
         let Some(home) = inner.stage().and_then(|stage| raised.home(&stage)) else { return false };
@@ -223,7 +225,10 @@ impl Target {
         // SAFETY: the profiler's object, which there is a reference to.
         unsafe {
             raise!(raised, inner {
-                to: ClassUnloadStarted(class) ModuleUnloadStarted(module)
+                to: AssemblyLoadStarted(assembly) ModuleLoadStarted(module)
+                    ModuleLoadFinished(module, HResult::OK)
+                    ModuleAttachedToAssembly(module, assembly)
+                    AssemblyLoadFinished(assembly, HResult::OK) ClassUnloadStarted(class) ModuleUnloadStarted(module)
                     ModuleUnloadFinished(module, HResult::OK) AssemblyUnloadStarted(assembly)
                     AssemblyUnloadFinished(assembly, HResult::OK) ClassLoadStarted(class)
                     ClassLoadFinished(class, HResult::OK) ClassUnloadFinished(class, HResult::OK);

@@ -4,13 +4,12 @@ use crate::callbacks::Raised;
 use crate::exports::{Exports, FindExport};
 use crate::journal::Journal;
 use crate::process::Process;
-use crate::receiver::Receiver;
 use crate::session::{Session, SessionError};
 use crate::target::Target;
 use clr_codegen::FunctionIndex;
 use clr_explore::CurrentThread;
 use clr_runtime::generation::Generation;
-use clr_runtime::{OsThreadId, Profiler as _, Runtime};
+use clr_runtime::{OsThreadId, Runtime};
 use clr_scenario::Scenario;
 use clr_walker::profiling::HResult;
 use std::rc::Rc;
@@ -131,19 +130,11 @@ impl Session {
         let target = unsafe { Target::new(pointers) };
         // SAFETY: the same.
         let refused = unsafe { inner.on_behalf_of(me, || self.load_target(target).is_failure()) };
-        let Some(stage) = inner.stage().filter(|_| !refused) else { return false };
-        // For that time the thread is one of the runtime.
-        let (runtime, os) = (stage.runtime(), me.os());
-        // SAFETY: the same.
-        unsafe {
-            inner.on_behalf_of(me, || {
-                self.begin_start(&stage, os);
-                Receiver(inner).attach(runtime, os);
-                self.load_modules(&stage, os);
-            });
+        if !refused {
+            // SAFETY: the same.
+            unsafe { inner.on_behalf_of(me, || self.report_first_handles(me.os())) };
         }
-        runtime.change_thread(os, |thread| thread.object = None);
-        true
+        !refused
     }
 
     /// Calls the export that a function of the program stands for, on the thread that enters the function.

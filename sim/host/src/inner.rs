@@ -91,9 +91,6 @@ pub(crate) struct Inner {
     pub(crate) events: Events,
     /// The exports that the program calls.
     pub(crate) exports: RefCell<Exports>,
-    /// Number of modules that are loaded, of those that a process has from its start; more than there are
-    /// when all are.
-    pub(crate) modules_loaded: Cell<usize>,
     pub(crate) environment: Environment,
     pub(crate) heap: Heap,
     /// The profiler's handles.

@@ -158,6 +158,11 @@ impl Process {
         self.scheduled || self.world.as_ref().is_some_and(|world| world.borrow().executed() == 0)
     }
 
+    /// Returns true if a search of interleavings executes the program.
+    pub(crate) const fn is_scheduled(&self) -> bool {
+        self.scheduled
+    }
+
     /// Returns the thread that has stopped.
     pub(crate) const fn stopped(&self) -> OsThreadId {
         self.threads.stopped

@@ -45,8 +45,7 @@ impl Session {
         let Some(stage) = inner.stage() else { return Ok(()) };
         let Some(world) = stage.world() else { return Ok(()) };
         if stage.is_new() {
-            self.begin_start(&stage, stage.native());
-            self.load_modules(&stage, stage.stopped());
+            self.report_first_handles(stage.native());
         }
         let threads = world.borrow().thread_count();
         let mut waiting = vec![Waiting::default(); threads];

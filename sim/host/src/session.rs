@@ -133,7 +133,6 @@ impl Session {
             hooks: Hooks::default(),
             events: Events::default(),
             exports: RefCell::default(),
-            modules_loaded: Cell::new(usize::MAX),
             environment: Environment::default(),
             heap: Heap::default(),
             handles: RefCell::default(),

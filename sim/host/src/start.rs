@@ -5,11 +5,10 @@ use crate::process::Process;
 use crate::report::Finding;
 use crate::session::Session;
 use crate::target::Target;
-use clr_com::{AppDomainId, AssemblyId, IUnknown, Interface, ModuleId};
+use clr_com::{IUnknown, Interface};
 use clr_runtime::profiling::CallbackKind as Kind;
-use clr_runtime::{OsThreadId, ProfilerStatus, Runtime};
+use clr_runtime::{OsThreadId, ProfilerStatus};
 use clr_walker::profiling::{EventMask, HResult};
-use clr_world::{StartStep, StartSubject, start_steps};
 use std::borrow::Cow;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
@@ -60,7 +59,6 @@ impl Session {
             process.started &= !is_new;
             process.gc_initialized &= !is_new;
         });
-        inner.modules_loaded.set(if is_new { 0 } else { usize::MAX });
         inner.high_events.set(0);
         inner.hooks.clear();
         inner.events.clear();
@@ -81,9 +79,14 @@ impl Session {
         }
         if let Some(stage) = inner.stage() {
             stage.runtime().change_process(|process| {
-                process.started = true;
+                // A program begins with the start of the runtime.
+                process.started |= !stage.is_scheduled();
                 process.gc_initialized = true;
             });
+            let is_program = is_new && !result.is_failure();
+            if let Some(world) = stage.world().filter(|_| is_program) {
+                world.borrow_mut().begin_with_start();
+            }
         }
         result
     }
@@ -106,81 +109,11 @@ impl Session {
         }
     }
 
-    /// Begins the start of the runtime: reports the handles of the first thread, which is none of the runtime yet.
-    pub(crate) fn begin_start(&self, stage: &Process, os: OsThreadId) {
+    /// Reports the handles of the first thread, on a thread that the runtime does not know yet.
+    pub(crate) fn report_first_handles(&self, os: OsThreadId) {
         let inner = self.inner();
-        let Some(target) = inner.profiler.borrow().clone() else { return };
-        stage.runtime().change_process(|process| process.started = false);
-        inner.acting_as(os, || target.thread_handles(inner, FIRST_THREAD));
-    }
-
-    /// Reports what the start of the runtime loads: all modules of the program. The thread that loads them is one of the runtime.
-    pub(crate) fn load_modules(&self, stage: &Process, os: OsThreadId) {
-        let inner = self.inner();
-        let Some(target) = inner.profiler.borrow().clone() else { return };
-        let runtime = stage.runtime();
-        // The core library is the last one.
-        let modules = runtime.metadata.modules().iter().rev();
-        let mut loaded = 0;
-        for step in start_steps(modules.map(|module| module.id)) {
-            let StartStep::Callback(kind, subject) = step else {
-                runtime.change_process(|process| process.started = true);
-                continue;
-            };
-            // The module is one of the process when its load has begun, or, if nobody hears of that, when it is over.
-            loaded += usize::from(kind == Kind::ModuleLoadFinished);
-            inner.modules_loaded.set(loaded);
-            if let StartSubject::Module(module) = subject {
-                runtime.unfinished.borrow_mut().note_load(kind, module);
-            }
-            let ends = || {
-                if let StartSubject::Module(module) = subject {
-                    runtime.unfinished.borrow_mut().note_end(kind, module);
-                }
-            };
-            let is_wanted = runtime.process.get().requests(kind);
-            if !is_wanted || inner.is_detaching() {
-                ends();
-                continue;
-            }
-            inner.acting_as(os, || {
-                runtime.on(os).in_callback(kind, |_| {
-                    inner.enter(kind.name(), || target.raise_start(runtime, kind, subject));
-                });
-            });
-            ends();
-        }
-        inner.detach_if_asked();
-    }
-}
-
-impl Target {
-    /// Makes a callback of the runtime's start.
-    fn raise_start(&self, runtime: &Runtime<'_>, kind: Kind, subject: StartSubject) -> HResult {
-        let to = &self.first;
-        // SAFETY: the profiler's object; the callbacks have no pointers.
-        unsafe {
-            match subject {
-                StartSubject::Domain(id) if kind == Kind::AppDomainCreationStarted => {
-                    to.AppDomainCreationStarted(AppDomainId(id))
-                }
-                StartSubject::Domain(id) => {
-                    to.AppDomainCreationFinished(AppDomainId(id), HResult::OK)
-                }
-                StartSubject::Module(id) => {
-                    let assembly = runtime.metadata.module(id).map_or(0, |module| module.assembly);
-                    let (module, assembly) = (ModuleId(id), AssemblyId(assembly));
-                    match kind {
-                        Kind::AssemblyLoadStarted => to.AssemblyLoadStarted(assembly),
-                        Kind::ModuleLoadStarted => to.ModuleLoadStarted(module),
-                        Kind::ModuleLoadFinished => to.ModuleLoadFinished(module, HResult::OK),
-                        Kind::ModuleAttachedToAssembly => {
-                            to.ModuleAttachedToAssembly(module, assembly)
-                        }
-                        _ => to.AssemblyLoadFinished(assembly, HResult::OK),
-                    }
-                }
-            }
+        if let Some(target) = inner.profiler.borrow().clone() {
+            inner.acting_as(os, || target.thread_handles(inner, FIRST_THREAD));
         }
     }
 }

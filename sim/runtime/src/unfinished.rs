@@ -18,6 +18,8 @@ pub struct Unfinished {
 /// A stage in the load of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum ModuleStage {
+    /// The runtime does not know the module.
+    Waiting,
     /// Of the module only the names and the metadata are known.
     Started,
     /// No class of the module is loaded.
@@ -28,6 +30,12 @@ impl Unfinished {
     /// Returns the number of changes so far.
     pub const fn changes(&self) -> u64 {
         self.changes
+    }
+
+    /// Notes that the runtime starts: the modules are loaded later.
+    pub fn begin(&mut self, modules: impl Iterator<Item = u64>) {
+        self.changes += 1;
+        self.modules = modules.map(|module| (module, ModuleStage::Waiting)).collect();
     }
 
     /// Notes a step of a load by the callback that reports it, before it is made and whether a profiler hears of it or not.
@@ -66,7 +74,8 @@ impl Unfinished {
 
     /// Returns true if the runtime does not answer for the place of a module yet.
     pub fn is_loading(&self, module: u64) -> bool {
-        self.modules.contains(&(module, ModuleStage::Started))
+        let early = [ModuleStage::Waiting, ModuleStage::Started];
+        early.iter().any(|stage| self.modules.contains(&(module, *stage)))
     }
 
     /// Returns true if no class of a module is loaded yet.

@@ -39,6 +39,8 @@ pub struct CallbackArguments {
     pub caller: FunctionId,
     /// `ModuleID` of that method's module, or of the module that the callback is about; 0 if the program names none.
     pub module: u64,
+    /// `AppDomainID` of the domain that the callback is about, if it is about one; else 0.
+    pub domain: u64,
     /// The object that the callback is about.
     pub object: u64,
     /// The class of that object, if it is an exception, or was allocated now.
@@ -137,6 +139,7 @@ impl World<'_> {
             function,
             caller: executed.about.map_or(FunctionId(0), |about| about.caller),
             module: if module == 0 { self.module_of(function) } else { module },
+            domain: executed.about.unwrap_or_default().domain,
             object: match kind {
                 Kind::ObjectAllocated | Kind::EventPipeEventDelivered => executed.object,
                 Kind::HandleCreated => self.made.object_of(executed.handle),

@@ -79,7 +79,6 @@ pub use exception_class::ExceptionClass;
 pub use hooks::HookKind;
 pub use process_end::ProcessEnd;
 pub use signal::{SIGNAL_FRAME_SIZE, Signal, SignalError, SignalStack};
-pub use start::{StartStep, StartSubject, start_steps};
 pub use suspension::StopBy;
 pub use thread::{Activation, ThreadStart};
 pub use wait_place::WaitPlace;

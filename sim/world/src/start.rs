@@ -7,28 +7,8 @@
 
 use super::World;
 use super::step::{About, Step};
-use crate::stubs::method_id;
 use clr_runtime::metadata::{APP_DOMAIN, SYSTEM_DOMAIN};
 use clr_runtime::profiling::{CallbackKind as Kind, CallbackMode};
-use clr_walker::profiling::FunctionId;
-
-/// The subject of a callback of the runtime's start, by its id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StartSubject {
-    /// A domain, by `AppDomainID`.
-    Domain(u64),
-    /// A module and its assembly, by `ModuleID`.
-    Module(u64),
-}
-
-/// A part of the runtime's start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StartStep {
-    /// A callback.
-    Callback(Kind, StartSubject),
-    /// The runtime counts as started.
-    Started,
-}
 
 /// The callbacks about the load of an assembly of one module.
 pub(super) const ASSEMBLY_LOAD: [Kind; 5] = [
@@ -39,27 +19,29 @@ pub(super) const ASSEMBLY_LOAD: [Kind; 5] = [
     Kind::AssemblyLoadFinished,
 ];
 
-/// Returns the parts of the runtime's start on its first thread, given the `ModuleID`s of the core library and of the modules that
+/// Returns the steps of the runtime's start on its first thread, given the `ModuleID`s of the core library and of the modules that
 /// are loaded after it.
-pub fn start_steps(modules: impl IntoIterator<Item = u64>) -> Vec<StartStep> {
-    let mut modules = modules.into_iter().map(StartSubject::Module);
-    let load = |module| ASSEMBLY_LOAD.map(|kind| StartStep::Callback(kind, module));
-    let domain = |id| {
+fn start_steps(modules: impl IntoIterator<Item = u64>) -> Vec<Step> {
+    let mut modules = modules.into_iter().map(|module| About { module, ..About::default() });
+    let load = |about| ASSEMBLY_LOAD.map(|kind| Step::CallbackAbout(kind, about));
+    let domain = |domain| {
         [Kind::AppDomainCreationStarted, Kind::AppDomainCreationFinished]
-            .map(|kind| StartStep::Callback(kind, StartSubject::Domain(id)))
+            .map(|kind| Step::CallbackAbout(kind, About { domain, ..About::default() }))
     };
     let mut steps: Vec<_> = modules.next().into_iter().flat_map(load).collect();
     steps.extend([SYSTEM_DOMAIN, APP_DOMAIN].into_iter().flat_map(domain));
-    steps.push(StartStep::Started);
+    steps.push(Step::Started);
     steps.extend(modules.flat_map(load));
     steps
 }
 
 impl World<'_> {
-    /// Lets the first thread begin with the start of the runtime, which loads the core library and the program, and the finalizer's
-    /// thread with its creation. Without this, worlds begin in a runtime that has started.
+    /// Lets the first thread begin with the start of the runtime, which loads the core library and the program's modules, and the
+    /// finalizer's thread with its creation. Without this, worlds begin in a runtime that has started.
     pub fn begin_with_start(&mut self) {
         self.made.starts = true;
+        let modules = self.runtime.metadata.modules().iter().map(|module| module.id);
+        self.runtime.unfinished.borrow_mut().begin(modules);
         self.runtime.change_process(|process| process.started = false);
         let created = [
             Step::Callback(Kind::ThreadCreated),
@@ -76,20 +58,9 @@ impl World<'_> {
         if thread != 0 || !core::mem::take(&mut self.made.starts) {
             return Vec::new();
         }
-        let program = self.threads.first().and_then(|first| {
-            let placed = self.expanded.placed.get(first.start.index())?;
-            Some(self.module_of(FunctionId(method_id(*placed)))).filter(|module| *module != 0)
-        });
-        let core_library = self.runtime.metadata.modules().last().map(|module| module.id);
-        let steps = start_steps(core_library.into_iter().chain(program));
-        let step = |step| match step {
-            StartStep::Callback(kind, StartSubject::Module(module)) => {
-                Step::CallbackAbout(kind, About { module, ..About::default() })
-            }
-            StartStep::Callback(kind, StartSubject::Domain(_)) => Step::Callback(kind),
-            StartStep::Started => Step::Started,
-        };
+        // The core library is the last one, and is loaded first.
+        let modules = self.runtime.metadata.modules().iter().rev().map(|module| module.id);
         // The finalizer's thread is created meanwhile.
-        [Step::Wait(1)].into_iter().chain(steps.into_iter().map(step)).collect()
+        [Step::Wait(1)].into_iter().chain(start_steps(modules)).collect()
     }
 }

@@ -92,6 +92,8 @@ pub(super) struct About {
     pub caller: FunctionId,
     /// `ModuleID` of the module, if it is about one alone.
     pub module: u64,
+    /// `AppDomainID` of the domain, if it is about one.
+    pub domain: u64,
     /// The thread, if it is about another one than that which makes it.
     pub thread: ThreadId,
     /// Control returns, in a transition.

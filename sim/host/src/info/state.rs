@@ -223,11 +223,8 @@ impl Call<'_> {
             return Ok(HResult::UNSUPPORTED_CALL_SEQUENCE);
         }
         self.caller().may_fail(self.method)?;
-        // The last one is loaded first.
-        let modules = self.runtime().metadata.modules();
-        let waiting = modules.len().saturating_sub(self.session.modules_loaded.get());
         let unfinished = self.runtime().unfinished.borrow();
-        let modules = modules.iter().skip(waiting).map(|module| ModuleId(module.id));
+        let modules = self.runtime().metadata.modules().iter().map(|module| ModuleId(module.id));
         let modules = modules.filter(|module| !unfinished.is_loading(module.0));
         let modules = Modules::make(self.session, modules.collect());
         // SAFETY: the profiler's pointer, which is not NULL.

@@ -148,6 +148,9 @@ impl HostedProfiler {
         let load = move |setup: &mut Setup<'_>| {
             setup.hide_places();
             setup.expire_limits();
+            if !guest.session.attaches() {
+                setup.begin_with_start();
+            }
             let starts = Rc::clone(&guest);
             setup.before_program(START, move |me| starts.start(me));
             system::set_up(setup);

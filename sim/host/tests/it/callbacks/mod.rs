@@ -302,13 +302,17 @@ fn what_the_text_does_not_name_is_reported_as_not_raised() {
     }
 }
 
-/// Asks for the profiler's detachment, in which nothing is monitored.
+/// Asks for the profiler's detachment after the first exception.
 fn detach(session: &clrsim::Session) {
     // SAFETY: the session's object, which is not counted.
     let info = ManuallyDrop::new(unsafe { IUnknown::from_raw(session.info()) }.unwrap());
     let Ok(info) = info.cast::<ICorProfilerInfo3>() else { return };
-    // SAFETY: no pointers.
-    unsafe { info.RequestProfilerDetach(0) };
+    session.watch(move |callback| {
+        if callback == "ExceptionThrown" {
+            // SAFETY: no pointers.
+            unsafe { info.RequestProfilerDetach(0) };
+        }
+    });
     session.run().unwrap();
 }
 
@@ -443,8 +447,8 @@ fn the_callbacks_that_the_book_says_are_raised() {
             // With transitions and hooks nothing that was compiled ahead is searched for.
             see(run(text, generation, ALL_EVENTS & !0x1800).0, text);
         }
-        let nothing = Run { events: 0, ..Run::default() };
-        see(nothing.with(texts::CATCH, generation, detach).0, "detach");
+        let exceptions = Run { events: 0x40, ..Run::default() };
+        see(exceptions.with(texts::CATCH, generation, detach).0, "detach");
         let events = Run { events: 0, initialize: Some(begin_events) };
         see(events.with(texts::HEAP, generation, |session| session.run().unwrap()).0, "events");
     }

@@ -262,6 +262,7 @@ impl Statement {
             | Self::Funclet(body) => (Some(body), None, None),
             Self::Try(body, catch) => (Some(body), Some(catch), None),
             Self::Guarded(body, clauses) => (Some(body), None, Some(clauses)),
+            Self::Primitive(primitive) => (primitive.body_mut(), None, None),
             _ => (None, None, None),
         };
         let clauses = clauses.into_iter().flatten().flat_map(EhClause::bodies_mut);

@@ -7,7 +7,7 @@ use crate::session::Session;
 use crate::target::{Pointers, Target};
 use clr_codegen::FunctionIndex;
 use clr_explore::CurrentThread;
-use clr_runtime::ProfilerStatus;
+use clr_runtime::{HighEvents, ProfilerStatus};
 use clr_walker::profiling::{EventMask, HResult};
 use std::rc::Rc;
 
@@ -31,7 +31,7 @@ impl Session {
         stage.runtime().change_process(|process| {
             process.profiler = ProfilerStatus::None;
             process.event_mask = EventMask(0);
-            process.basic_gc = false;
+            process.high_events = HighEvents(0);
             process.allocation_ticks = false;
         });
     }
@@ -83,7 +83,7 @@ impl Inner {
             process.profiler = ProfilerStatus::InitializingForAttach;
             process.attached = true;
             process.event_mask = EventMask(0);
-            process.basic_gc = false;
+            process.high_events = HighEvents(0);
             process.allocation_ticks = false;
         });
         self.high_events.set(0);

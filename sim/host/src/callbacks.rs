@@ -157,10 +157,13 @@ impl Target {
                     call(&mut || to.JITCompilationFinished(function, HResult::OK, 1));
                 }
                 (Kind::JITInlining, ..) => {
-                    // The code of the program is as the scenario says: a refusal has no effect.
                     let mut inlines: Bool = 1;
                     let caller = raised.arguments.caller;
                     call(&mut || to.JITInlining(caller, function, &raw mut inlines));
+                    if let Some(stage) = inner.stage().filter(|_| inlines == 0) {
+                        let versions = &stage.runtime().code.il_versions;
+                        versions.borrow_mut().refuse_inlining(caller, function);
+                    }
                 }
                 (Kind::JITCachedFunctionSearchStarted, ..) => {
                     let mut uses: Bool = 1;

@@ -46,6 +46,10 @@ impl Session {
         let Some(world) = stage.world() else { return Ok(()) };
         if stage.is_new() {
             self.report_first_handles(stage.native());
+            // The program begins with the start of the runtime, if somebody hears of it.
+            if inner.profiler.borrow().is_some() {
+                world.borrow_mut().begin_with_start();
+            }
         }
         let threads = world.borrow().thread_count();
         let mut waiting = vec![Waiting::default(); threads];
@@ -70,6 +74,7 @@ impl Session {
                         StepEvent::Entered(function) if self.is_asked_to_attach(function) => {
                             went_on = true;
                             attach(function);
+                            inner.detach_if_asked();
                         }
                         StepEvent::Hook | StepEvent::Entered(_) | StepEvent::Callback(_) => {
                             went_on = true;

@@ -7,7 +7,7 @@ use crate::session::Session;
 use crate::target::Target;
 use clr_com::{IUnknown, Interface};
 use clr_runtime::profiling::CallbackKind as Kind;
-use clr_runtime::{OsThreadId, ProfilerStatus};
+use clr_runtime::{HighEvents, OsThreadId, ProfilerStatus};
 use clr_walker::profiling::{EventMask, HResult};
 use std::borrow::Cow;
 use std::ffi::c_void;
@@ -52,13 +52,15 @@ impl Session {
             process.profiler = ProfilerStatus::InitializingForStartup;
             process.event_mask = EventMask(0);
             process.allocation_ticks = false;
-            process.basic_gc = false;
-            process.large_objects = false;
-            process.pinned_objects = false;
+            process.high_events = HighEvents(0);
             // Profilers are loaded before the runtime counts as started (C-002), and before the GC.
             process.started &= !is_new;
             process.gc_initialized &= !is_new;
         });
+        if is_new {
+            let modules = runtime.metadata.modules().iter().map(|module| module.id);
+            runtime.unfinished.borrow_mut().begin(modules);
+        }
         inner.high_events.set(0);
         inner.hooks.clear();
         inner.events.clear();
@@ -79,13 +81,13 @@ impl Session {
         }
         if let Some(stage) = inner.stage() {
             stage.runtime().change_process(|process| {
-                // A program begins with the start of the runtime.
+                // The program of a search begins with the start of the runtime.
                 process.started |= !stage.is_scheduled();
                 process.gc_initialized = true;
             });
-            let is_program = is_new && !result.is_failure();
-            if let Some(world) = stage.world().filter(|_| is_program) {
-                world.borrow_mut().begin_with_start();
+            // Between `Initialize` and the program a test may ask about all that is there.
+            if !stage.is_scheduled() {
+                stage.runtime().unfinished.borrow_mut().end();
             }
         }
         result

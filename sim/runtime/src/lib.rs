@@ -54,7 +54,7 @@ pub use metadata::Metadata;
 pub use native::{NativeCode, NativeFunction};
 pub use objects::{HeapKind, Object, Objects};
 pub use outcome::{FAIL_FAST, Outcome};
-pub use process::{Process, ProfilerStatus, Suspension};
+pub use process::{HighEvents, Process, ProfilerStatus, Suspension};
 pub use profiler_rules::{ProfilerAction, RuleViolation};
 pub use thread::{
     CallbackState, ContextSafety, OsThreadId, THREAD_OBJECT_SIZE, Thread, ThreadFields, ThreadLife,

@@ -5,6 +5,30 @@ use super::profiling::CallbackKind;
 use super::{HeapKind, OsThreadId};
 use clr_walker::profiling::EventMask;
 
+/// The events of `COR_PRF_HIGH_MONITOR` (corprof.idl) that a profiler has asked for and the runtime knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct HighEvents(pub u32);
+
+impl HighEvents {
+    /// `COR_PRF_HIGH_BASIC_GC`: the start and the end of GCs, without details.
+    pub const BASIC_GC: Self = Self(0x10);
+    /// `COR_PRF_HIGH_MONITOR_GC_MOVED_OBJECTS`: the objects that a GC has moved or left where they are (`ETW::GCLog::MovedReference` in
+    /// src/vm/eventtrace.cpp of 5.0.2).
+    pub const MOVED_OBJECTS: Self = Self(0x20);
+    /// `COR_PRF_HIGH_MONITOR_LARGEOBJECT_ALLOCATED`: allocations of large objects.
+    pub const LARGE_OBJECTS: Self = Self(0x40);
+    /// `COR_PRF_HIGH_MONITOR_PINNEDOBJECT_ALLOCATED`: allocations in the pinned heap.
+    pub const PINNED_OBJECTS: Self = Self(0x100);
+    /// `COR_PRF_HIGH_MONITOR_GC_SKIP_ALLOCATED_BY_CLASS_STATISTIC`: no `ObjectsAllocatedByClass` (.NET 11: the CLR's own test of it passes in
+    /// 11.0.0, and fails in 8.0.34 and 10.0.15).
+    pub const SKIP_STATISTIC: Self = Self(0x200);
+
+    /// Returns true if all bits of `other` are set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
 /// Life cycle of a profiler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ProfilerStatus {
@@ -57,12 +81,8 @@ pub struct Process {
     pub notification_only: bool,
     /// Event mask of the profiler: the callbacks it receives and the methods it may call.
     pub event_mask: EventMask,
-    /// The profiler has asked for the start and the end of GCs without their details (`COR_PRF_HIGH_BASIC_GC`).
-    pub basic_gc: bool,
-    /// The profiler has asked for allocations of large objects (`COR_PRF_HIGH_MONITOR_LARGEOBJECT_ALLOCATED`).
-    pub large_objects: bool,
-    /// The profiler has asked for allocations of pinned objects (`COR_PRF_HIGH_MONITOR_PINNEDOBJECT_ALLOCATED`).
-    pub pinned_objects: bool,
+    /// The other events of the profiler.
+    pub high_events: HighEvents,
     /// `g_fEEStarted` (C-002).
     pub started: bool,
     /// The GC is fully initialized (C-012).
@@ -98,9 +118,7 @@ impl Default for Process {
             attached: false,
             notification_only: false,
             event_mask: EventMask::ENABLE_STACK_SNAPSHOT,
-            basic_gc: false,
-            large_objects: false,
-            pinned_objects: false,
+            high_events: HighEvents(0),
             started: true,
             gc_initialized: true,
             suspension: Suspension::None,
@@ -128,18 +146,29 @@ impl Process {
     /// Returns true if the profiler's event masks request a callback (contract §1.3). The basic events of GCs are their start and end
     /// (recorded on 3.1.23, 8.0.34, 9.0.23, 10.0.15 and 11.0.0).
     pub const fn requests(&self, kind: CallbackKind) -> bool {
-        let is_basic = matches!(
-            kind,
-            CallbackKind::GarbageCollectionStarted | CallbackKind::GarbageCollectionFinished
-        );
-        self.event_mask.contains(kind.event()) || (self.basic_gc && is_basic)
+        use CallbackKind as Kind;
+        let high = self.high_events;
+        match kind {
+            Kind::ObjectsAllocatedByClass if high.contains(HighEvents::SKIP_STATISTIC) => false,
+            Kind::GarbageCollectionStarted | Kind::GarbageCollectionFinished
+                if high.contains(HighEvents::BASIC_GC) =>
+            {
+                true
+            }
+            Kind::MovedReferences | Kind::SurvivingReferences
+                if high.contains(HighEvents::MOVED_OBJECTS) =>
+            {
+                true
+            }
+            _ => self.event_mask.contains(kind.event()),
+        }
     }
 
     /// Returns true if the profiler has asked for allocations in a heap, but for those of all objects.
     pub const fn requests_objects_of(&self, heap: HeapKind) -> bool {
         match heap {
-            HeapKind::Large => self.large_objects,
-            HeapKind::Pinned => self.pinned_objects,
+            HeapKind::Large => self.high_events.contains(HighEvents::LARGE_OBJECTS),
+            HeapKind::Pinned => self.high_events.contains(HighEvents::PINNED_OBJECTS),
             HeapKind::Generations => false,
         }
     }
@@ -249,5 +278,30 @@ mod tests {
         assert_eq!(Suspension::None.by(), None);
         assert_eq!(Suspension::Suspending(OTHER).by(), Some(OTHER));
         assert_eq!(Suspension::Suspended(OWNER).by(), Some(OWNER));
+    }
+
+    #[test]
+    fn high_events_add_and_take_callbacks() {
+        use CallbackKind::{
+            GarbageCollectionStarted, MovedReferences, ObjectsAllocatedByClass, SurvivingReferences,
+        };
+        const MONITOR_GC: u32 = 0x80;
+        let requests = |low, high| {
+            let process =
+                Process { event_mask: EventMask(low), high_events: high, ..Process::default() };
+            [
+                GarbageCollectionStarted,
+                MovedReferences,
+                SurvivingReferences,
+                ObjectsAllocatedByClass,
+            ]
+            .map(|kind| process.requests(kind))
+        };
+        let none = HighEvents(0);
+        assert_eq!(requests(MONITOR_GC, none), [true; 4]);
+        assert_eq!(requests(0, none), [false; 4]);
+        assert_eq!(requests(0, HighEvents::BASIC_GC), [true, false, false, false]);
+        assert_eq!(requests(0, HighEvents::MOVED_OBJECTS), [false, true, true, false]);
+        assert_eq!(requests(MONITOR_GC, HighEvents::SKIP_STATISTIC), [true, true, true, false]);
     }
 }

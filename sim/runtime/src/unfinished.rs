@@ -38,6 +38,12 @@ impl Unfinished {
         self.modules = modules.map(|module| (module, ModuleStage::Waiting)).collect();
     }
 
+    /// Notes that all modules are loaded.
+    pub fn end(&mut self) {
+        self.changes += 1;
+        self.modules.clear();
+    }
+
     /// Notes a step of a load by the callback that reports it, before it is made and whether a profiler hears of it or not.
     pub fn note_load(&mut self, kind: Kind, module: u64) {
         let stage = match kind {
@@ -110,6 +116,17 @@ mod tests {
             unfinished.note_end(kind, 1);
         }
         assert!(!unfinished.has_no_classes(1));
+    }
+
+    #[test]
+    fn no_module_is_known_before_the_runtime_starts() {
+        let mut unfinished = Unfinished::default();
+        unfinished.begin([1, 2].into_iter());
+        assert!(unfinished.is_loading(1) && unfinished.has_no_classes(2));
+        unfinished.note_load(Kind::ModuleLoadFinished, 1);
+        unfinished.note_end(Kind::AssemblyLoadFinished, 1);
+        assert!(!unfinished.is_loading(1) && !unfinished.has_no_classes(1));
+        assert!(unfinished.is_loading(2));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::arguments::Made;
 use super::arrangement::Awaited;
-use super::calls::calls;
+use super::calls::{calls, loaded_by};
 use super::step::Step;
 use super::suspension::StopBy;
 use super::thread::Executed;
@@ -27,7 +27,7 @@ use clr_runtime::{
 };
 use clr_unwind::{CodeMap, CodeMapError, Gpr, Unreadable};
 use clr_walker::profiling::{EventMask, FunctionId as MethodId, ThreadId};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use thiserror::Error;
@@ -102,6 +102,8 @@ pub struct Build {
     inlines: BTreeMap<FunctionIndex, Vec<FunctionIndex>>,
     /// The method whose class a thread loads before it begins with the method.
     first: Option<FunctionIndex>,
+    /// Methods whose assemblies the program loads.
+    loads: BTreeSet<FunctionIndex>,
 }
 
 impl Build {
@@ -143,8 +145,8 @@ impl Build {
             }
         }
         let (modules, inlines, first) = (Vec::new(), BTreeMap::new(), None);
-        let calls = Arc::new(calls(program));
-        Ok(Self { generation, expanded, linked, ranges, modules, calls, inlines, first })
+        let (calls, loads) = (Arc::new(calls(program)), loaded_by(program));
+        Ok(Self { generation, expanded, linked, ranges, modules, calls, inlines, first, loads })
     }
 
     /// Gives the program's types and methods these names.
@@ -210,9 +212,11 @@ impl Build {
             process_end: None,
             reported: Vec::new(),
             inlines: BTreeMap::new(),
+            late: BTreeSet::new(),
         };
         world.begin_with_class_of(self.first);
         world.inline(&self.inlines);
+        world.load_late(self.loads.iter().chain(self.inlines.values().flatten()));
         Ok(world)
     }
 

@@ -1,7 +1,8 @@
-//! Which methods call which, for their IL.
+//! Which methods call which, for their IL, and which load the assemblies of others.
 
-use clr_codegen::{CallTarget, CodeKind, Exit, FunctionIndex, Program, Statement};
+use clr_codegen::{CallTarget, CodeKind, Exit, FunctionIndex, Program, RuntimeCallKind, Statement};
 use clr_runtime::metadata::MethodCalls;
+use std::collections::BTreeSet;
 
 /// Returns the methods that each method of a program calls, by their names, in text order.
 pub(crate) fn calls(program: &Program) -> MethodCalls {
@@ -37,4 +38,19 @@ fn collect(statement: &Statement, to: &mut Vec<FunctionIndex>) {
     for inner in statement.bodies().flatten() {
         collect(inner, to);
     }
+}
+
+/// Returns the methods whose assemblies a program loads with a statement.
+pub(crate) fn loaded_by(program: &Program) -> BTreeSet<FunctionIndex> {
+    let mut found = BTreeSet::new();
+    let mut bodies: Vec<_> = program.functions.iter().map(|one| one.body.as_slice()).collect();
+    while let Some(body) = bodies.pop() {
+        bodies.extend(body.iter().flat_map(Statement::bodies));
+        let calls = body.iter().filter_map(|statement| match statement {
+            Statement::Runtime(call) if call.kind == RuntimeCallKind::LoadAssembly => call.target,
+            _ => None,
+        });
+        found.extend(calls);
+    }
+    found
 }

@@ -8,13 +8,16 @@ use super::World;
 use super::arrangement::Awaited;
 use super::start::ASSEMBLY_LOAD;
 use super::step::{About, Step};
-use crate::stubs::{Identity, method_id, method_of};
+use crate::stubs::{Identity, method_id, method_of, words};
 use clr_codegen::{CodeKind, FunctionIndex, Service};
 use clr_runtime::profiling::CallbackKind as Kind;
 use clr_runtime::{Lock, MethodKind};
 use clr_unwind::Gpr;
 use clr_walker::profiling::FunctionId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// `COR_PRF_DISABLE_INLINING`, `COR_PRF_DISABLE_OPTIMIZATIONS`: no method is inlined.
+const DISABLES_INLINING: u32 = 0x20_0000 | 0x40_0000;
 
 /// The compilations that the runtime has made, and those that wait. Methods and classes are named by their ids.
 #[derive(Clone, Debug, Default, Hash)]
@@ -31,6 +34,8 @@ pub(super) struct Compilations {
     modules: BTreeSet<u64>,
     /// Methods that the threads of tiered compilation have to compile.
     queued: VecDeque<u64>,
+    /// The modules that were loaded, and whether the profiler's events refused to inline anything into their methods then.
+    refusing: BTreeMap<u64, bool>,
     /// Number of methods that these threads have taken.
     taken: u64,
 }
@@ -72,11 +77,14 @@ impl World<'_> {
     /// Lets the JIT inline methods of the source into others, as it compiles them.
     pub(super) fn inline(&mut self, inlines: &BTreeMap<FunctionIndex, Vec<FunctionIndex>>) {
         let placed = &self.expanded.placed;
-        let id = |function: &FunctionIndex| placed.get(function.index()).copied().map(method_id);
-        let all = inlines.iter().filter_map(|(caller, callees)| {
-            Some((id(caller)?, callees.iter().filter_map(id).collect()))
-        });
-        self.inlines = all.collect();
+        let id = |function: FunctionIndex| placed.get(function.index()).copied().map(method_id);
+        let mut all = BTreeMap::<u64, Vec<_>>::new();
+        for (caller, inlined, word) in words(inlines) {
+            if let (Some(caller), Some(inlined)) = (id(caller), id(inlined)) {
+                all.entry(caller).or_default().push((inlined, word));
+            }
+        }
+        self.inlines = all;
     }
 
     /// Returns the method that the current thread names in r10.
@@ -169,7 +177,14 @@ impl World<'_> {
     fn compilation(&mut self, method: u64) -> Vec<Step> {
         let mut steps = vec![Step::Callback(started(self.has_metadata(method_of(method))))];
         let inlined = self.inlines.get(&method).cloned().unwrap_or_default();
-        steps.extend(inlined.into_iter().flat_map(|callee| self.inlining(method, callee)));
+        let is_refused = self.refuses_inlining(method);
+        for (callee, word) in inlined {
+            let (caller, function) = (FunctionId(method), FunctionId(callee));
+            if !is_refused {
+                steps.extend(self.inlining(method, callee));
+            }
+            steps.push(Step::Inline { caller, function, word, is_refused });
+        }
         steps.extend([
             Step::Acquire(Lock::LoaderHeap),
             Step::Release(Lock::LoaderHeap),
@@ -194,6 +209,38 @@ impl World<'_> {
         self.runtime.code.il_versions.borrow_mut().note_inlining(caller, function);
         steps.push(Step::CallbackAbout(Kind::JITInlining, inlining));
         steps
+    }
+
+    /// Returns true if the profiler's events refused to inline anything into the methods of a module when it was loaded. So .NET 10 and 11
+    /// do (the CLR's own test of it passes there); other runtimes do not let these events change.
+    fn refuses_inlining(&self, method: u64) -> bool {
+        let module = self.module_of(FunctionId(method));
+        let known = self.made.compilations.refusing.get(&module);
+        known.copied().unwrap_or_else(|| self.events_refuse_inlining())
+    }
+
+    fn events_refuse_inlining(&self) -> bool {
+        self.runtime.process.get().event_mask.0 & DISABLES_INLINING != 0
+    }
+
+    /// Notes that a module is loaded now.
+    pub(super) fn note_module(&mut self, module: u64) {
+        let refuses = self.events_refuse_inlining();
+        self.made.compilations.refusing.insert(module, refuses);
+    }
+
+    /// Makes an inlining, or a call instead if it was refused.
+    pub(super) fn inline_or_call(
+        &self,
+        (caller, function): (FunctionId, FunctionId),
+        word: u64,
+        is_refused: bool,
+    ) {
+        let is_refused =
+            is_refused || !self.runtime.code.il_versions.borrow().is_inlined(caller, function);
+        let content = u64::from(is_refused).to_le_bytes();
+        // The page of the words is always mapped.
+        let _ = self.runtime.memory.borrow_mut().write(word, &content);
     }
 
     /// Notes that the class of a method is loaded. Returns true if it was not.

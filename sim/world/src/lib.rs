@@ -94,7 +94,7 @@ use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind;
 use clr_runtime::{Objects, OsThreadId, Process, Runtime, Thread, Unfinished};
 use clr_walker::profiling::ThreadId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use thiserror::Error;
 use thread::Executed;
@@ -185,8 +185,10 @@ pub struct World<'b> {
     process_end: Option<ProcessEnd>,
     /// Functions whose entries are reported, by entry (VA).
     reported: Vec<(u64, FunctionIndex)>,
-    /// The methods that the JIT inlines into others, by their ids.
-    inlines: BTreeMap<u64, Vec<u64>>,
+    /// The methods that the JIT inlines into others, by their ids, each with the word that says whether it is called instead (VA).
+    inlines: BTreeMap<u64, Vec<(u64, u64)>>,
+    /// The modules that the start does not load (`ModuleID`s): a statement does, or the JIT.
+    late: BTreeSet<u64>,
 }
 
 impl<'b> World<'b> {

@@ -60,6 +60,10 @@ impl World<'_> {
                 self.come_back(thread);
                 StepEvent::Stepped
             }
+            Step::Inline { caller, function, word, is_refused } => {
+                self.inline_or_call((caller, function), word, is_refused);
+                StepEvent::Stepped
+            }
             Step::Hook => StepEvent::Hook,
             Step::Attach => {
                 self.attach(thread);

@@ -7,8 +7,11 @@
 
 use super::World;
 use super::step::{About, Step};
+use crate::stubs::method_id;
+use clr_codegen::FunctionIndex;
 use clr_runtime::metadata::{APP_DOMAIN, SYSTEM_DOMAIN};
 use clr_runtime::profiling::{CallbackKind as Kind, CallbackMode};
+use clr_walker::profiling::FunctionId;
 
 /// The callbacks about the load of an assembly of one module.
 pub(super) const ASSEMBLY_LOAD: [Kind; 5] = [
@@ -53,13 +56,26 @@ impl World<'_> {
         }
     }
 
+    /// Leaves the modules of these methods out of the start, but for the one that the program begins in.
+    pub(super) fn load_late<'f>(&mut self, methods: impl Iterator<Item = &'f FunctionIndex>) {
+        let module = |function: FunctionIndex| {
+            let placed = self.expanded.placed.get(function.index())?;
+            Some(self.module_of(FunctionId(method_id(*placed))))
+        };
+        let begins = self.threads.first().and_then(|first| module(first.start));
+        let late = methods.filter_map(|method| module(*method));
+        let late = late.filter(|module| *module != 0 && Some(*module) != begins).collect();
+        self.late = late;
+    }
+
     /// Returns the steps of the start, if a thread begins with it.
     pub(super) fn start(&mut self, thread: usize) -> Vec<Step> {
         if thread != 0 || !core::mem::take(&mut self.made.starts) {
             return Vec::new();
         }
         // The core library is the last one, and is loaded first.
-        let modules = self.runtime.metadata.modules().iter().rev().map(|module| module.id);
+        let all = self.runtime.metadata.modules().iter().rev().map(|module| module.id);
+        let modules: Vec<_> = all.filter(|module| !self.late.contains(module)).collect();
         // The finalizer's thread is created meanwhile.
         [Step::Wait(1)].into_iter().chain(start_steps(modules)).collect()
     }

@@ -16,6 +16,8 @@ pub(super) enum Step {
     CallbackIn(Kind, CallbackMode),
     /// The profiler is called back about a method.
     CallbackAbout(Kind, About),
+    /// The JIT inlines a method, or calls it, if the profiler or its events refuse that. A word says which (VA).
+    Inline { caller: FunctionId, function: FunctionId, word: u64, is_refused: bool },
     /// Code has called a hook of the profiler.
     Hook,
     /// The service returns with this value in rax.

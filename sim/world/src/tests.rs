@@ -60,6 +60,7 @@ mod compilation;
 mod exceptions;
 mod handlers;
 mod hooks;
+mod inlining;
 mod leaving;
 mod machinery;
 mod reference;

@@ -8,7 +8,7 @@ use clr_runtime::profiling::CallbackKind as Kind;
 
 impl World<'_> {
     /// Notes what a callback tells about loads and first compilations, whether the profiler has asked for it or not.
-    pub(super) fn note_unfinished(&self, thread: usize, kind: Kind, about: Option<About>) {
+    pub(super) fn note_unfinished(&mut self, thread: usize, kind: Kind, about: Option<About>) {
         let is_load = ASSEMBLY_LOAD.contains(&kind);
         if !is_load && !matches!(kind, Kind::JITCompilationStarted | Kind::JITCompilationFinished) {
             return;
@@ -19,6 +19,9 @@ impl World<'_> {
         let module = module.unwrap_or_else(|| self.module_of(function));
         let served = self.threads.get(thread).and_then(|executed| executed.served);
         let is_first = served == Some(Service::Compile) && !self.is_serving_tiers(thread);
+        if kind == Kind::ModuleLoadStarted {
+            self.note_module(module);
+        }
         let mut unfinished = self.runtime.unfinished.borrow_mut();
         match kind {
             Kind::JITCompilationStarted if is_first => unfinished.compiles(function),

@@ -11,7 +11,7 @@ use clr_com::{
     ModuleId,
 };
 use clr_runtime::metadata::APP_DOMAIN;
-use clr_runtime::{Lock, Outcome, ProfilerStatus};
+use clr_runtime::{HighEvents, Lock, Outcome, ProfilerStatus};
 use clr_walker::profiling::{CallError, EventMask, HResult, ProfilerInfo as _, ThreadId};
 use std::ffi::c_void;
 
@@ -21,11 +21,6 @@ pub(crate) const HIGH_IMMUTABLE: u32 = 0x8;
 /// 9.0.23, 10.0.15 and 11.0.0.
 const NOTIFICATIONS: u32 = 0xB1E3_2B7F;
 const HIGH_NOTIFICATIONS: u32 = 0xFE;
-/// `COR_PRF_HIGH_BASIC_GC` (corprof.idl).
-const HIGH_BASIC_GC: u32 = 0x10;
-/// `COR_PRF_HIGH_MONITOR_LARGEOBJECT_ALLOCATED`, `COR_PRF_HIGH_MONITOR_PINNEDOBJECT_ALLOCATED`.
-const HIGH_LARGE: u32 = 0x40;
-const HIGH_PINNED: u32 = 0x100;
 /// `COR_PRF_HIGH_ALLOWABLE_AFTER_ATTACH` (corprof.idl of 3.1), and of .NET 8 and later: by a run of each bit on 3.1.23, 8.0.34,
 /// 9.0.23, 10.0.15 and 11.0.0.
 const HIGH_ATTACHABLE_3_1: u32 = 0x76;
@@ -97,11 +92,11 @@ impl Call<'_> {
             return Ok(HResult::UNSUPPORTED_FOR_ATTACHING_PROFILER);
         }
         self.caller().set_event_mask(EventMask(low))?;
+        let skips = self.session.generation.family().is_core_since(11);
+        let known = if skips { u32::MAX } else { !HighEvents::SKIP_STATISTIC.0 };
         self.session.high_events.set(high);
         self.runtime().change_process(|process| {
-            process.basic_gc = high & HIGH_BASIC_GC != 0;
-            process.large_objects = high & HIGH_LARGE != 0;
-            process.pinned_objects = high & HIGH_PINNED != 0;
+            process.high_events = HighEvents(high & known);
         });
         if EventMask(low).contains(EventMask::ENABLE_STACK_SNAPSHOT) {
             self.session.shared.with(Report::may_walk);

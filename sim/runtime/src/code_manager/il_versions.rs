@@ -53,6 +53,17 @@ impl IlVersions {
         }
     }
 
+    /// Notes that the profiler has refused to inline a method into another one.
+    pub fn refuse_inlining(&mut self, caller: FunctionId, inlined: FunctionId) {
+        self.inlinings.retain(|pair| *pair != (caller, inlined));
+        self.changes += 1;
+    }
+
+    /// Returns true if a method is inlined into another one.
+    pub fn is_inlined(&self, caller: FunctionId, inlined: FunctionId) -> bool {
+        self.inlinings.contains(&(caller, inlined))
+    }
+
     /// Returns the methods that a method was inlined into.
     pub fn inliners(&self, inlined: FunctionId) -> impl Iterator<Item = FunctionId> + '_ {
         self.inlinings.iter().filter(move |(_, one)| *one == inlined).map(|(caller, _)| *caller)

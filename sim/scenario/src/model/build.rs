@@ -4,7 +4,7 @@ use super::scenario::{Scenario, ScenarioThread, StopAt};
 use clr_codegen::{CodeKind, FunctionIndex, LinkedProgram, Program};
 use clr_runtime::MethodKind;
 use clr_runtime::generation::{Generation, Generations};
-use clr_world::stubs::{Expanded, Hooks};
+use clr_world::stubs::{Expanded, Hooks, with_refusable};
 use clr_world::{Build, BuildError, ProcessEnd, ThreadStart, World};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ impl Scenario {
         generation: Generation,
         hooks: Hooks,
     ) -> Result<Build, BuildError> {
-        let program = self.program_on(generation);
+        let program = with_refusable(self.program_on(generation), &self.inlines);
         let build = Build::with_hooks(&program, &self.methods, generation, hooks)?;
         let build = build.with_modules(&self.modules).inlining(&self.inlines);
         let entry_point = self.methods.iter().find(|(_, kind)| **kind == MethodKind::EntryPoint);

@@ -13,21 +13,16 @@ const TRANSITIONS: u32 = 0x800;
 /// The same, `COR_PRF_MONITOR_ENTERLEAVE`, `COR_PRF_USE_PROFILE_IMAGES` and `COR_PRF_DISABLE_ALL_NGEN_IMAGES`: code that was compiled ahead is
 /// refused, so that it is compiled by the JIT.
 const REFUSES_IMAGES: u32 = TRANSITIONS | 0x1000 | 0x2000_0000 | 0x8000_0000;
-/// `COR_PRF_DISABLE_INLINING`, `COR_PRF_DISABLE_OPTIMIZATIONS`: no method is inlined.
-const DISABLES_INLINING: u32 = 0x20_0000 | 0x40_0000;
 
 impl Scenario {
     /// Returns the scenario with its program as it is compiled for a profiler that has asked for these events when the program begins.
     #[must_use]
     pub fn compiled_for(&self, events: EventMask) -> Cow<'_, Self> {
         let has = |bits: u32| events.0 & bits != 0;
-        if !has(REFUSES_IMAGES | DISABLES_INLINING) {
+        if !has(REFUSES_IMAGES) {
             return Cow::Borrowed(self);
         }
         let mut compiled = self.clone();
-        if has(DISABLES_INLINING) {
-            compiled.inlines.clear();
-        }
         for function in &mut compiled.program.functions {
             let is_ahead = function.kind == CodeKind::ReadyToRun;
             if is_ahead && has(REFUSES_IMAGES) {

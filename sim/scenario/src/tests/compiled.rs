@@ -38,12 +38,3 @@ fn precompiled_code_is_refused_for_hooks_transitions_and_by_two_flags() {
         assert!(text.contains("inlines"));
     }
 }
-
-#[test]
-fn two_flags_disable_inlining() {
-    for events in [0x20_0000, 0x40_0000] {
-        let text = compiled(events);
-        assert!(!text.contains("inlines") && text.contains("ready-to-run"), "{text}");
-        assert!(text.contains("p-invoke \""), "a P/Invoke is none: {text}");
-    }
-}

@@ -18,6 +18,7 @@ mod fixups;
 mod frames;
 mod helpers;
 mod hooks;
+mod inlining;
 mod library;
 mod names;
 mod needs;
@@ -36,6 +37,8 @@ use clr_codegen::{
 pub(crate) use frames::TRAP_RETURNING_THREADS;
 pub(crate) use helpers::EMPTY_HANDLE;
 pub use hooks::Hooks;
+pub use inlining::with_refusable;
+pub(crate) use inlining::words;
 pub use names::{RuntimeFunction, Shared, Stub};
 
 use clr_runtime::code_manager::StubKind;

@@ -148,7 +148,7 @@ fn basic_events_of_a_forced_gc_are_its_start_and_end() {
         let runtime = process(generation);
         runtime.change_process(|process| {
             process.event_mask = EventMask(0);
-            process.basic_gc = true;
+            process.high_events = HighEvents::BASIC_GC;
         });
         let profiler = Forces::default();
         assert_eq!(force(&runtime, STRANGER, &profiler), Ok(()), "{generation}");

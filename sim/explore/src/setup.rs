@@ -24,6 +24,7 @@ pub(super) struct Beginning<'p> {
 /// A profiler that is being loaded for one history: all its state must be created anew here, so
 /// that interleavings do not influence each other.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub struct Setup<'p> {
     pub(super) threads: Vec<Beginning<'p>>,
     /// Index of the thread that starts the runtime.

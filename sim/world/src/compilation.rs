@@ -4,10 +4,10 @@
 //! stack where a loop runs long, and by threads of tiered compilation. Observed on 3.1.3, 8.0.34, 9.0.23, 10.0.15 and
 //! 11.0.0. That first calls of one method by two threads do not wait for each other is assumed: no recording has two such calls.
 
-use super::World;
 use super::arrangement::Awaited;
 use super::start::ASSEMBLY_LOAD;
-use super::step::{About, Step};
+use super::step::{About, Inlining, Step};
+use super::{StepEvent, World};
 use crate::stubs::{Identity, method_id, method_of, words};
 use clr_codegen::{CodeKind, FunctionIndex, Service};
 use clr_runtime::profiling::CallbackKind as Kind;
@@ -183,7 +183,7 @@ impl World<'_> {
             if !is_refused {
                 steps.extend(self.inlining(method, callee));
             }
-            steps.push(Step::Inline { caller, function, word, is_refused });
+            steps.push(Step::Inline(Inlining { caller, function, word, is_refused }));
         }
         steps.extend([
             Step::Acquire(Lock::LoaderHeap),
@@ -230,17 +230,14 @@ impl World<'_> {
     }
 
     /// Makes an inlining, or a call instead if it was refused.
-    pub(super) fn inline_or_call(
-        &self,
-        (caller, function): (FunctionId, FunctionId),
-        word: u64,
-        is_refused: bool,
-    ) {
-        let is_refused =
-            is_refused || !self.runtime.code.il_versions.borrow().is_inlined(caller, function);
+    pub(super) fn inline_or_call(&self, inlining: Inlining) -> StepEvent {
+        let Inlining { caller, function, word, is_refused } = inlining;
+        let versions = self.runtime.code.il_versions.borrow();
+        let is_refused = is_refused || !versions.is_inlined(caller, function);
         let content = u64::from(is_refused).to_le_bytes();
         // The page of the words is always mapped.
         let _ = self.runtime.memory.borrow_mut().write(word, &content);
+        StepEvent::Stepped
     }
 
     /// Notes that the class of a method is loaded. Returns true if it was not.

@@ -60,10 +60,7 @@ impl World<'_> {
                 self.come_back(thread);
                 StepEvent::Stepped
             }
-            Step::Inline { caller, function, word, is_refused } => {
-                self.inline_or_call((caller, function), word, is_refused);
-                StepEvent::Stepped
-            }
+            Step::Inline(inlining) => self.inline_or_call(inlining),
             Step::Hook => StepEvent::Hook,
             Step::Attach => {
                 self.attach(thread);

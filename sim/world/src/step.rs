@@ -16,8 +16,8 @@ pub(super) enum Step {
     CallbackIn(Kind, CallbackMode),
     /// The profiler is called back about a method.
     CallbackAbout(Kind, About),
-    /// The JIT inlines a method, or calls it, if the profiler or its events refuse that. A word says which (VA).
-    Inline { caller: FunctionId, function: FunctionId, word: u64, is_refused: bool },
+    /// The JIT inlines a method, or calls it.
+    Inline(Inlining),
     /// Code has called a hook of the profiler.
     Hook,
     /// The service returns with this value in rax.
@@ -100,6 +100,17 @@ pub(super) struct About {
     pub thread: ThreadId,
     /// Control returns, in a transition.
     pub returns: bool,
+}
+
+/// The inlining of a method into another one, unless the profiler or its events refuse that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Inlining {
+    pub caller: FunctionId,
+    pub function: FunctionId,
+    /// The word that says whether the caller calls the method (VA).
+    pub word: u64,
+    /// The events refuse it.
+    pub is_refused: bool,
 }
 
 /// The phase of a suspension of the runtime by the thread itself.

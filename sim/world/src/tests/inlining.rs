@@ -44,8 +44,8 @@ fn run(generation: Generation, events: u32, refuses: bool) -> (Vec<Kind>, usize)
         }
     }
     let small = FunctionId(crate::stubs::method_id(build.expanded().placed[SMALL.index()]));
-    let inliners = world.runtime().code.il_versions.borrow().inliners(small).count();
-    assert_eq!(inliners, usize::from(calls == 0), "{generation}");
+    let callers = world.runtime().code.il_versions.borrow().inliners(small).count();
+    assert_eq!(callers, usize::from(calls == 0), "{generation}");
     (callbacks, calls)
 }
 

@@ -1,6 +1,7 @@
 //! Tests of ForceGC (contract §5.14).
 
 use super::*;
+use crate::HighEvents;
 
 /// A profiler whose process gives Thread objects, and that records what happens in which mode.
 #[derive(Default)]

@@ -130,7 +130,9 @@ impl Session {
         let target = unsafe { Target::new(pointers) };
         // SAFETY: the same.
         let refused = unsafe { inner.on_behalf_of(me, || self.load_target(target).is_failure()) };
-        if !refused {
+        if let Some(stage) = inner.stage().filter(|_| !refused) {
+            // The program's first thread is another one here: what this one has become in `Initialize` is over.
+            stage.runtime().change_thread(me.os(), |thread| thread.object = None);
             // SAFETY: the same.
             unsafe { inner.on_behalf_of(me, || self.report_first_handles(me.os())) };
         }

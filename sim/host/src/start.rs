@@ -48,6 +48,8 @@ impl Session {
         *inner.profiler.borrow_mut() = Some(Rc::clone(&target));
         let runtime = stage.runtime();
         let is_new = stage.is_new();
+        // The program of a search begins with the start of the runtime, if it has one.
+        let starts_later = stage.is_scheduled() && !runtime.process.get().started;
         runtime.change_process(|process| {
             process.profiler = ProfilerStatus::InitializingForStartup;
             process.event_mask = EventMask(0);
@@ -81,12 +83,11 @@ impl Session {
         }
         if let Some(stage) = inner.stage() {
             stage.runtime().change_process(|process| {
-                // The program of a search begins with the start of the runtime.
-                process.started |= !stage.is_scheduled();
+                process.started |= !starts_later;
                 process.gc_initialized = true;
             });
             // Between `Initialize` and the program a test may ask about all that is there.
-            if !stage.is_scheduled() {
+            if !starts_later {
                 stage.runtime().unfinished.borrow_mut().end();
             }
         }

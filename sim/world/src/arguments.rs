@@ -80,6 +80,8 @@ pub(super) struct Made {
     pub arranged: Arranged,
     /// The first thread begins with the start of the runtime.
     pub starts: bool,
+    /// The start of the runtime is not over.
+    pub is_starting: bool,
     /// The compilations of its methods.
     pub compilations: Compilations,
     /// Number of objects that there were at the last GC, and that were made between it and the one before.

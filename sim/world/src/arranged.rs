@@ -154,6 +154,10 @@ impl World<'_> {
             Step::TakeFinalizer if !self.made.arranged.detached.is_empty() => {
                 self.remove_detached(thread);
             }
+            Step::StartEnds => {
+                self.made.arranged.changes += 1;
+                self.made.is_starting = false;
+            }
             Step::Removed => {
                 self.made.arranged.changes += 1;
                 self.made.arranged.is_finalizing = false;
@@ -210,6 +214,7 @@ impl World<'_> {
     pub(super) fn awaits(&self, thread: usize, awaited: Awaited) -> bool {
         let arranged = &self.made.arranged;
         match awaited {
+            Awaited::Runtime => self.made.is_starting,
             Awaited::Start => !arranged.started.contains(&thread) && self.has_others(thread),
             Awaited::End(other) => self.threads.get(other).is_some_and(|other| !other.ended),
             Awaited::Tiers => !self.has_tier_for(thread) && self.has_others(thread),
@@ -226,8 +231,7 @@ impl World<'_> {
             !other.by_program || self.made.arranged.started.contains(index)
         };
         let mut others = self.threads.iter().enumerate().filter(|(index, other)| {
-            let serves = other.serves_gc || other.is_finalizer || other.serves_tiers;
-            *index != thread && !serves && has_begun(index, other)
+            *index != thread && !other.serves() && has_begun(index, other)
         });
         others.any(|(_, other)| !other.ended)
     }

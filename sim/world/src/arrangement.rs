@@ -33,6 +33,8 @@ pub(super) struct Arranged {
 pub(super) enum Awaited {
     /// The thread is started.
     Start,
+    /// The runtime's start is over.
+    Runtime,
     /// The thread with this index has ended.
     End(usize),
     /// There is a method for the thread of tiered compilation.

@@ -48,6 +48,7 @@ impl World<'_> {
             }
             Step::AwaitProgram(_)
             | Step::RaiseProcessExit
+            | Step::StartEnds
             | Step::TakeFinalizer
             | Step::Removed
             | Step::TakeTier

@@ -6,7 +6,9 @@
 //! returns UNSAFE.
 
 use super::World;
+use super::arrangement::Awaited;
 use super::step::{About, Step};
+use super::thread::Executed;
 use crate::stubs::method_id;
 use clr_codegen::FunctionIndex;
 use clr_runtime::metadata::{APP_DOMAIN, SYSTEM_DOMAIN};
@@ -41,8 +43,12 @@ fn start_steps(modules: impl IntoIterator<Item = u64>) -> Vec<Step> {
 impl World<'_> {
     /// Lets the first thread begin with the start of the runtime, which loads the core library and the program's modules, and the
     /// finalizer's thread with its creation. Without this, worlds begin in a runtime that has started.
+    ///
+    /// The first thread is the first one that begins with a method. A program without one has no start.
     pub fn begin_with_start(&mut self) {
+        let Some(first) = self.first_managed() else { return };
         self.made.starts = true;
+        self.made.is_starting = true;
         let modules = self.runtime.metadata.modules().iter().map(|module| module.id);
         self.runtime.unfinished.borrow_mut().begin(modules);
         self.runtime.change_process(|process| process.started = false);
@@ -54,6 +60,19 @@ impl World<'_> {
             let work = core::mem::take(&mut executed.pending);
             executed.pending.extend(created.into_iter().chain(work));
         }
+        // The program's other threads begin after it.
+        for (index, executed) in self.threads.iter_mut().enumerate() {
+            if index != first && !executed.serves() {
+                executed.pending.push_front(Step::AwaitProgram(Awaited::Runtime));
+            }
+        }
+    }
+
+    fn first_managed(&self) -> Option<usize> {
+        let begins = |executed: &Executed| !executed.by_program && !executed.serves();
+        let mut all = self.threads.iter().enumerate();
+        let first = all.find(|(index, one)| begins(one) && self.object(*index).is_some());
+        first.map(|(index, _)| index)
     }
 
     /// Leaves the modules of these methods out of the start, but for the one that the program begins in.
@@ -70,13 +89,13 @@ impl World<'_> {
 
     /// Returns the steps of the start, if a thread begins with it.
     pub(super) fn start(&mut self, thread: usize) -> Vec<Step> {
-        if thread != 0 || !core::mem::take(&mut self.made.starts) {
+        if Some(thread) != self.first_managed() || !core::mem::take(&mut self.made.starts) {
             return Vec::new();
         }
         // The core library is the last one, and is loaded first.
         let all = self.runtime.metadata.modules().iter().rev().map(|module| module.id);
         let modules: Vec<_> = all.filter(|module| !self.late.contains(module)).collect();
         // The finalizer's thread is created meanwhile.
-        [Step::Wait(1)].into_iter().chain(start_steps(modules)).collect()
+        [Step::Wait(1)].into_iter().chain(start_steps(modules)).chain([Step::StartEnds]).collect()
     }
 }

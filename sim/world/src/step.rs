@@ -67,6 +67,8 @@ pub(super) enum Step {
     AwaitProgram(Awaited),
     /// The handler of the process's end is queued for the finalizer's thread.
     RaiseProcessExit,
+    /// The start of the runtime is over.
+    StartEnds,
     /// The finalizer's thread takes the next method, or removes a thread that has ended in the system.
     TakeFinalizer,
     /// The finalizer's thread has removed a thread.

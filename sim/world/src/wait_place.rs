@@ -73,7 +73,7 @@ impl World<'_> {
         Some(match executed.pending.front()? {
             Step::Wait(_) if executed.served == Some(Service::AwaitMonitor) => WaitPlace::Monitor,
             Step::Wait(_) => WaitPlace::Sleep,
-            Step::AwaitProgram(Awaited::Start) => return None,
+            Step::AwaitProgram(Awaited::Start | Awaited::Runtime) => return None,
             Step::AwaitProgram(Awaited::End(_)) | Step::AwaitForeground => WaitPlace::Join,
             Step::AwaitProgram(Awaited::Finalizers) => WaitPlace::Finalizers,
             Step::AwaitProgram(Awaited::Tiers | Awaited::Finalizable) | Step::ServeGc => {

@@ -68,6 +68,16 @@ impl World<'_> {
         }
     }
 
+    /// The same, but the start loads no module besides the core library and the one that the program begins in: a statement does, or
+    /// the JIT.
+    pub fn begin_with_start_of_program(&mut self) {
+        let kept =
+            [self.runtime.metadata.modules().last().map(|core| core.id), self.first_module()];
+        let all = self.runtime.metadata.modules().iter().map(|module| module.id);
+        self.late = all.filter(|module| !kept.contains(&Some(*module))).collect();
+        self.begin_with_start();
+    }
+
     fn first_managed(&self) -> Option<usize> {
         let begins = |executed: &Executed| !executed.by_program && !executed.serves();
         let mut all = self.threads.iter().enumerate();
@@ -77,14 +87,20 @@ impl World<'_> {
 
     /// Leaves the modules of these methods out of the start, but for the one that the program begins in.
     pub(super) fn load_late<'f>(&mut self, methods: impl Iterator<Item = &'f FunctionIndex>) {
-        let module = |function: FunctionIndex| {
-            let placed = self.expanded.placed.get(function.index())?;
-            Some(self.module_of(FunctionId(method_id(*placed))))
-        };
-        let begins = self.threads.first().and_then(|first| module(first.start));
-        let late = methods.filter_map(|method| module(*method));
-        let late = late.filter(|module| *module != 0 && Some(*module) != begins).collect();
-        self.late = late;
+        let begins = self.first_module();
+        let late = methods.filter_map(|method| self.module_with(*method));
+        self.late = late.filter(|module| Some(*module) != begins).collect();
+    }
+
+    /// Returns the module of the method that the first thread begins with.
+    fn first_module(&self) -> Option<u64> {
+        self.module_with(self.threads.get(self.first_managed()?)?.start)
+    }
+
+    /// Returns the module of a method of the source, if it has one.
+    fn module_with(&self, function: FunctionIndex) -> Option<u64> {
+        let placed = self.expanded.placed.get(function.index())?;
+        Some(self.module_of(FunctionId(method_id(*placed)))).filter(|module| *module != 0)
     }
 
     /// Returns the steps of the start, if a thread begins with it.

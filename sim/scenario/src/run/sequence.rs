@@ -88,7 +88,7 @@ impl Scenario {
         });
         let has_start = recorded.begins_with_start();
         if has_start {
-            world.begin_with_start();
+            world.begin_with_start_of_program();
         }
         let [begin, end] = [BEGIN, END].map(|name| self.function(name));
         let requests = self.requests();

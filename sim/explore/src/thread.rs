@@ -218,8 +218,10 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         self.kernel.touch(decides);
         if wait == Wait::ThreadsToStop {
             // The suspending thread stops the others itself, each at a place where it can be
-            // stopped.
-            while !self.is_over() && !self.kernel.world.borrow_mut().stop_others(None) {
+            // stopped. One of the program does so in a callback, in whatever mode it is.
+            let is_app = self.kernel.kind(self.me).is_app();
+            let own = is_app.then(|| self.me.index());
+            while !self.is_over() && !self.kernel.world.borrow_mut().stop_others(own) {
                 self.kernel.world.borrow_mut().sync();
                 self.pause(Some(Waiting::Runtime(wait)), None);
                 self.kernel.touch(decides);

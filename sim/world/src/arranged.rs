@@ -225,13 +225,19 @@ impl World<'_> {
         }
     }
 
+    /// Returns true if a thread is one of the runtime, not of the program.
+    pub(super) fn serves(&self, thread: usize) -> bool {
+        let served = |one: &Executed| one.serves_gc || one.is_finalizer || one.serves_tiers;
+        self.threads.get(thread).is_some_and(served)
+    }
+
     /// Returns true if the program has threads that have begun and not ended, besides a thread.
     fn has_others(&self, thread: usize) -> bool {
         let has_begun = |index: &usize, other: &Executed| {
             !other.by_program || self.made.arranged.started.contains(index)
         };
         let mut others = self.threads.iter().enumerate().filter(|(index, other)| {
-            *index != thread && !other.serves() && has_begun(index, other)
+            *index != thread && !self.serves(*index) && has_begun(index, other)
         });
         others.any(|(_, other)| !other.ended)
     }

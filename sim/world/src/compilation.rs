@@ -226,7 +226,10 @@ impl World<'_> {
     /// Notes that a module is loaded now.
     pub(super) fn note_module(&mut self, module: u64) {
         let refuses = self.events_refuse_inlining();
-        self.made.compilations.refusing.insert(module, refuses);
+        let compilations = &mut self.made.compilations;
+        if module != 0 && compilations.refusing.insert(module, refuses) != Some(refuses) {
+            compilations.changes += 1;
+        }
     }
 
     /// Makes an inlining, or a call instead if it was refused.

@@ -8,7 +8,6 @@
 use super::World;
 use super::arrangement::Awaited;
 use super::step::{About, Step};
-use super::thread::Executed;
 use crate::stubs::method_id;
 use clr_codegen::FunctionIndex;
 use clr_runtime::metadata::{APP_DOMAIN, SYSTEM_DOMAIN};
@@ -61,8 +60,9 @@ impl World<'_> {
             executed.pending.extend(created.into_iter().chain(work));
         }
         // The program's other threads begin after it.
-        for (index, executed) in self.threads.iter_mut().enumerate() {
-            if index != first && !executed.serves() {
+        for index in 0..self.threads.len() {
+            let waits = index != first && !self.serves(index);
+            if let Some(executed) = self.threads.get_mut(index).filter(|_| waits) {
                 executed.pending.push_front(Step::AwaitProgram(Awaited::Runtime));
             }
         }
@@ -79,9 +79,8 @@ impl World<'_> {
     }
 
     fn first_managed(&self) -> Option<usize> {
-        let begins = |executed: &Executed| !executed.by_program && !executed.serves();
-        let mut all = self.threads.iter().enumerate();
-        let first = all.find(|(index, one)| begins(one) && self.object(*index).is_some());
+        let mut all = self.threads.iter().enumerate().filter(|(_, one)| !one.by_program);
+        let first = all.find(|(index, _)| !self.serves(*index) && self.object(*index).is_some());
         first.map(|(index, _)| index)
     }
 

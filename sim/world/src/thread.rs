@@ -104,11 +104,6 @@ pub(super) struct Executed {
 }
 
 impl Executed {
-    /// Returns true if the thread is one of the runtime, not of the program.
-    pub(super) const fn serves(&self) -> bool {
-        self.serves_gc || self.is_finalizer || self.serves_tiers
-    }
-
     /// Returns the callers of the thread's functions, innermost first. No function has called the stub that a
     /// hijacked return address leads to.
     fn callers(&self) -> impl Iterator<Item = &CallerState> {

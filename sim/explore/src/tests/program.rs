@@ -233,3 +233,25 @@ fn a_callback_without_a_handler_ends_no_turn() {
     // Two threads with two allocations each: a turn ends at each, and the handler has its own turn.
     assert_eq!(with, without + 8);
 }
+
+/// Loads are reported in cooperative mode: the thread does not wait for itself.
+#[test]
+fn a_cooperative_thread_of_the_program_can_suspend_the_runtime() {
+    let process =
+        executing(&[("Main", vec![Statement::Work(1)]), ("Other", vec![Statement::Work(3)])]);
+    let suspensions = Rc::new(Cell::new(0));
+    let histories = 50;
+    let load = |setup: &mut Setup<'_>| {
+        setup.begin_with_start();
+        let suspensions = Rc::clone(&suspensions);
+        setup.on(CallbackKind::AssemblyLoadFinished, move |me| {
+            if me.info().suspend_runtime().is_ok() {
+                suspensions.set(suspensions.get() + 1);
+                me.info().resume_runtime().unwrap();
+            }
+        });
+    };
+    let report = check(&process, &load, &Budget::random(2, histories)).unwrap();
+    assert!(report.survives(), "{:?}", report.failure);
+    assert_eq!(suspensions.get(), histories, "the runtime has started when the program is loaded");
+}

@@ -231,6 +231,13 @@ impl World<'_> {
         self.threads.get(thread).is_some_and(served)
     }
 
+    /// Returns the first thread that begins with a method as the process starts.
+    pub(super) fn first_managed(&self) -> Option<usize> {
+        let mut all = self.threads.iter().enumerate().filter(|(_, one)| !one.by_program);
+        let first = all.find(|(index, _)| !self.serves(*index) && self.object(*index).is_some());
+        first.map(|(index, _)| index)
+    }
+
     /// Returns true if the program has threads that have begun and not ended, besides a thread.
     fn has_others(&self, thread: usize) -> bool {
         let has_begun = |index: &usize, other: &Executed| {

@@ -5,8 +5,7 @@
 //! 11.0.0. That first calls of one method by two threads do not wait for each other is assumed: no recording has two such calls.
 
 use super::arrangement::Awaited;
-use super::start::ASSEMBLY_LOAD;
-use super::step::{About, Inlining, Step};
+use super::step::{ASSEMBLY_LOAD, About, Inlining, Step};
 use super::{StepEvent, World};
 use crate::stubs::{Identity, method_id, method_of, words};
 use clr_codegen::{CodeKind, FunctionIndex, Service};
@@ -85,6 +84,24 @@ impl World<'_> {
             }
         }
         self.inlines = all;
+    }
+
+    /// Leaves the modules of these methods out of the start, but for the one that the program begins in.
+    pub(super) fn load_late<'f>(&mut self, methods: impl Iterator<Item = &'f FunctionIndex>) {
+        let begins = self.first_module();
+        let late = methods.filter_map(|method| self.module_with(*method));
+        self.late = late.filter(|module| Some(*module) != begins).collect();
+    }
+
+    /// Returns the module of the method that the first thread begins with.
+    pub(super) fn first_module(&self) -> Option<u64> {
+        self.module_with(self.threads.get(self.first_managed()?)?.start)
+    }
+
+    /// Returns the module of a method of the source, if it has one.
+    fn module_with(&self, function: FunctionIndex) -> Option<u64> {
+        let placed = self.expanded.placed.get(function.index())?;
+        Some(self.module_of(FunctionId(method_id(*placed)))).filter(|module| *module != 0)
     }
 
     /// Returns the method that the current thread names in r10.

@@ -1,7 +1,6 @@
 //! Services that the world performs for the runtime's code.
 
-use super::start::ASSEMBLY_LOAD;
-use super::step::Step;
+use super::step::{ASSEMBLY_LOAD, Step};
 use super::{ProcessEnd, World};
 use crate::stubs::{first_of, method_of};
 use clr_codegen::{FunctionIndex, Service};

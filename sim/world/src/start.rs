@@ -7,21 +7,9 @@
 
 use super::World;
 use super::arrangement::Awaited;
-use super::step::{About, Step};
-use crate::stubs::method_id;
-use clr_codegen::FunctionIndex;
+use super::step::{ASSEMBLY_LOAD, About, Step};
 use clr_runtime::metadata::{APP_DOMAIN, SYSTEM_DOMAIN};
 use clr_runtime::profiling::{CallbackKind as Kind, CallbackMode};
-use clr_walker::profiling::FunctionId;
-
-/// The callbacks about the load of an assembly of one module.
-pub(super) const ASSEMBLY_LOAD: [Kind; 5] = [
-    Kind::AssemblyLoadStarted,
-    Kind::ModuleLoadStarted,
-    Kind::ModuleLoadFinished,
-    Kind::ModuleAttachedToAssembly,
-    Kind::AssemblyLoadFinished,
-];
 
 /// Returns the steps of the runtime's start on its first thread, given the `ModuleID`s of the core library and of the modules that
 /// are loaded after it.
@@ -76,30 +64,6 @@ impl World<'_> {
         let all = self.runtime.metadata.modules().iter().map(|module| module.id);
         self.late = all.filter(|module| !kept.contains(&Some(*module))).collect();
         self.begin_with_start();
-    }
-
-    fn first_managed(&self) -> Option<usize> {
-        let mut all = self.threads.iter().enumerate().filter(|(_, one)| !one.by_program);
-        let first = all.find(|(index, _)| !self.serves(*index) && self.object(*index).is_some());
-        first.map(|(index, _)| index)
-    }
-
-    /// Leaves the modules of these methods out of the start, but for the one that the program begins in.
-    pub(super) fn load_late<'f>(&mut self, methods: impl Iterator<Item = &'f FunctionIndex>) {
-        let begins = self.first_module();
-        let late = methods.filter_map(|method| self.module_with(*method));
-        self.late = late.filter(|module| Some(*module) != begins).collect();
-    }
-
-    /// Returns the module of the method that the first thread begins with.
-    fn first_module(&self) -> Option<u64> {
-        self.module_with(self.threads.get(self.first_managed()?)?.start)
-    }
-
-    /// Returns the module of a method of the source, if it has one.
-    fn module_with(&self, function: FunctionIndex) -> Option<u64> {
-        let placed = self.expanded.placed.get(function.index())?;
-        Some(self.module_of(FunctionId(method_id(*placed)))).filter(|module| *module != 0)
     }
 
     /// Returns the steps of the start, if a thread begins with it.

@@ -87,6 +87,15 @@ pub(super) enum Step {
     Propagate,
 }
 
+/// The callbacks about the load of an assembly of one module.
+pub(super) const ASSEMBLY_LOAD: [Kind; 5] = [
+    Kind::AssemblyLoadStarted,
+    Kind::ModuleLoadStarted,
+    Kind::ModuleLoadFinished,
+    Kind::ModuleAttachedToAssembly,
+    Kind::AssemblyLoadFinished,
+];
+
 /// The subject of a callback, where the registers of the thread do not say it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct About {

@@ -1,8 +1,7 @@
 //! Loads and first compilations that have begun: what a profiler cannot know yet.
 
 use super::World;
-use super::start::ASSEMBLY_LOAD;
-use super::step::About;
+use super::step::{ASSEMBLY_LOAD, About};
 use clr_codegen::Service;
 use clr_runtime::profiling::CallbackKind as Kind;
 

@@ -54,6 +54,7 @@ struct Sampler : Profiler {
     std::mutex lock, callbacks;
     std::condition_variable changed;
     uint32_t target = 0;
+    int assigned = 0;
     bool ends = false;
     // Where the thread was, and the last such place in managed code.
     volatile uint64_t noted = 0, managed = 0;
@@ -133,6 +134,8 @@ struct Sampler : Profiler {
 
     HRESULT ThreadAssignedToOSThread(uint64_t, uint32_t number) override {
         std::lock_guard<std::mutex> guard(lock);
+        // The program's first thread ends with the process.
+        if (MISTAKE == WAITS_FOR_EVER && assigned++ == 0) return S_OK;
         if (target == 0) target = number;
         changed.notify_one();
         return S_OK;

@@ -105,28 +105,18 @@ pub enum Value {
 impl Primitive {
     /// Returns a mutable reference to the statements inside the primitive, if it has a body.
     pub const fn body_mut(&mut self) -> Option<&mut Vec<Statement>> {
-        match self {
-            Self::When(body) | Self::Unless(body) | Self::Repeat(body) => Some(body),
-            Self::Set(..)
-            | Self::SetThreadFlag(..)
-            | Self::PushReturnSlot(_)
-            | Self::Stub(_)
-            | Self::Service(_)
-            | Self::CallComputed => None,
-        }
+        let (Self::When(body) | Self::Unless(body) | Self::Repeat(body)) = self else {
+            return None;
+        };
+        Some(body)
     }
 
     /// Returns the statements inside the primitive, if it has a body.
     pub fn body(&self) -> Option<&[Statement]> {
-        match self {
-            Self::When(body) | Self::Unless(body) | Self::Repeat(body) => Some(body),
-            Self::Set(..)
-            | Self::SetThreadFlag(..)
-            | Self::PushReturnSlot(_)
-            | Self::Stub(_)
-            | Self::Service(_)
-            | Self::CallComputed => None,
-        }
+        let (Self::When(body) | Self::Unless(body) | Self::Repeat(body)) = self else {
+            return None;
+        };
+        Some(body)
     }
 
     /// Returns true if the primitive is a call.

@@ -7,8 +7,8 @@ use crate::session::Session;
 use crate::target::{Pointers, Target};
 use clr_codegen::FunctionIndex;
 use clr_explore::CurrentThread;
-use clr_runtime::{HighEvents, ProfilerStatus};
-use clr_walker::profiling::{EventMask, HResult};
+use clr_runtime::ProfilerStatus;
+use clr_walker::profiling::HResult;
 use std::rc::Rc;
 
 impl Session {
@@ -28,12 +28,7 @@ impl Session {
     /// Starts the process without a profiler.
     pub fn start_alone(&self) {
         let Some(stage) = self.inner().stage() else { return };
-        stage.runtime().change_process(|process| {
-            process.profiler = ProfilerStatus::None;
-            process.event_mask = EventMask(0);
-            process.high_events = HighEvents(0);
-            process.allocation_ticks = false;
-        });
+        stage.runtime().change_process(|process| process.reset_profiler(ProfilerStatus::None));
     }
 
     /// Attaches a profiler, outside of interleavings, on a thread of the runtime that it does not know as managed. Returns
@@ -80,11 +75,8 @@ impl Inner {
         *self.profiler.borrow_mut() = Some(Rc::clone(&target));
         let runtime = stage.runtime();
         runtime.change_process(|process| {
-            process.profiler = ProfilerStatus::InitializingForAttach;
+            process.reset_profiler(ProfilerStatus::InitializingForAttach);
             process.attached = true;
-            process.event_mask = EventMask(0);
-            process.high_events = HighEvents(0);
-            process.allocation_ticks = false;
         });
         self.high_events.set(0);
         self.hooks.clear();
@@ -107,10 +99,7 @@ impl Inner {
         self.shared.with(|report| report.not_loaded(Some(why)));
         *self.profiler.borrow_mut() = None;
         if let Some(stage) = self.stage() {
-            stage.runtime().change_process(|process| {
-                process.profiler = ProfilerStatus::None;
-                process.event_mask = EventMask(0);
-            });
+            stage.runtime().change_process(|process| process.reset_profiler(ProfilerStatus::None));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::cell::UnsafeCell;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-/// What stands behind a buffer.
+/// The value of the bytes after a buffer.
 const BEHIND: u8 = 0xB5;
 /// Bytes behind a buffer that are looked at.
 const ROOM: usize = 32;

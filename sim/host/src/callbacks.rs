@@ -231,8 +231,9 @@ impl Target {
                 to: AssemblyLoadStarted(assembly) ModuleLoadStarted(module)
                     ModuleLoadFinished(module, HResult::OK)
                     ModuleAttachedToAssembly(module, assembly)
-                    AssemblyLoadFinished(assembly, HResult::OK) ClassUnloadStarted(class) ModuleUnloadStarted(module)
-                    ModuleUnloadFinished(module, HResult::OK) AssemblyUnloadStarted(assembly)
+                    AssemblyLoadFinished(assembly, HResult::OK) ClassUnloadStarted(class)
+                    ModuleUnloadStarted(module) ModuleUnloadFinished(module, HResult::OK)
+                    AssemblyUnloadStarted(assembly)
                     AssemblyUnloadFinished(assembly, HResult::OK) ClassLoadStarted(class)
                     ClassLoadFinished(class, HResult::OK) ClassUnloadFinished(class, HResult::OK);
             } _ => return false,);

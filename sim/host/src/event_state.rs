@@ -77,7 +77,7 @@ pub(crate) struct FilterData {
     pub(crate) kind: u32,
 }
 
-/// What a provider's function is told of a session that begins or ends.
+/// A call of a provider's function about a session that begins or ends.
 pub(crate) struct Told {
     pub(crate) callback: ProviderCallback,
     /// The provider is enabled for a session.

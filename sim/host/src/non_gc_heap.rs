@@ -1,6 +1,6 @@
 //! The heap of objects that no GC looks at: strings and other constants of the class library, since .NET 8.
 //!
-//! What is there was recorded in `JITCompilationStarted` of the first method of a program, on 8.0.34, 9.0.23, 10.0.15 and
+//! The objects were recorded in `JITCompilationStarted` of the first method of a program, on 8.0.34, 9.0.23, 10.0.15 and
 //! 11.0.0. There a string that a method names is added when it is compiled; texts name none.
 
 use clr_com::{NonGcRange, ObjectId};

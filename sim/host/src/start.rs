@@ -1,4 +1,4 @@
-//! The start of a profiler: `Initialize`, and the modules that a process has from its start.
+//! The start and the end of a profiler: `Initialize`, and `Shutdown`.
 
 use crate::callbacks::FIRST_THREAD;
 use crate::process::Process;
@@ -7,8 +7,8 @@ use crate::session::Session;
 use crate::target::Target;
 use clr_com::{IUnknown, Interface};
 use clr_runtime::profiling::CallbackKind as Kind;
-use clr_runtime::{HighEvents, OsThreadId, ProfilerStatus};
-use clr_walker::profiling::{EventMask, HResult};
+use clr_runtime::{OsThreadId, ProfilerStatus};
+use clr_walker::profiling::HResult;
 use std::borrow::Cow;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
@@ -51,10 +51,7 @@ impl Session {
         // The program of a search begins with the start of the runtime, if it has one.
         let starts_later = stage.is_scheduled() && !runtime.process.get().started;
         runtime.change_process(|process| {
-            process.profiler = ProfilerStatus::InitializingForStartup;
-            process.event_mask = EventMask(0);
-            process.allocation_ticks = false;
-            process.high_events = HighEvents(0);
+            process.reset_profiler(ProfilerStatus::InitializingForStartup);
             // Profilers are loaded before the runtime counts as started (C-002), and before the GC.
             process.started &= !is_new;
             process.gc_initialized &= !is_new;
@@ -119,9 +116,7 @@ impl Session {
             inner.acting_as(os, || target.thread_handles(inner, FIRST_THREAD));
         }
     }
-}
 
-impl Session {
     /// Ends the process: calls `Shutdown`, unless the program has ended with it, or the profiler is gone.
     pub(crate) fn shut_down(&self) {
         let inner = self.inner();

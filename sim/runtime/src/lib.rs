@@ -149,7 +149,7 @@ pub struct Runtime<'a, M = Machine> {
     /// Receiver of the callbacks, unless [`Caller::with_profiler`](crate::profiling::Caller::with_profiler)
     /// names another one.
     pub profiler: Option<&'a dyn Profiler<'a, M>>,
-    /// What is being loaded or compiled.
+    /// Loads and compilations in progress.
     pub unfinished: RefCell<Unfinished>,
     /// The objects of the program.
     pub objects: RefCell<Objects>,

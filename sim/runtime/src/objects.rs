@@ -46,7 +46,7 @@ impl Objects {
 
     /// Returns an object, dead or alive.
     pub fn get(&self, number: u64) -> Option<Object> {
-        self.all.get(usize::try_from(number.checked_sub(1)?).ok()?).copied()
+        self.all.get(index_of(number)?).copied()
     }
 
     /// Returns the objects that are alive, with their numbers.
@@ -56,8 +56,7 @@ impl Objects {
 
     /// Collects an object.
     pub fn collect(&mut self, number: u64) {
-        let index = number.checked_sub(1).and_then(|index| usize::try_from(index).ok());
-        if let Some(object) = index.and_then(|index| self.all.get_mut(index)) {
+        if let Some(object) = index_of(number).and_then(|index| self.all.get_mut(index)) {
             object.is_dead = true;
         }
     }
@@ -78,6 +77,11 @@ impl Objects {
     pub fn is_held(&self, number: u64) -> bool {
         self.held.contains(&number)
     }
+}
+
+/// Returns the index of an object, given its number from 1.
+fn index_of(number: u64) -> Option<usize> {
+    usize::try_from(number.checked_sub(1)?).ok()
 }
 
 #[cfg(test)]

@@ -136,6 +136,14 @@ impl Default for Process {
 }
 
 impl Process {
+    /// Sets the stage of life of a profiler that has asked for nothing.
+    pub const fn reset_profiler(&mut self, profiler: ProfilerStatus) {
+        self.profiler = profiler;
+        self.event_mask = EventMask(0);
+        self.high_events = HighEvents(0);
+        self.allocation_ticks = false;
+    }
+
     /// Returns true if `DoStackSnapshot` is allowed: a profiler is loaded or being loaded, and has
     /// asked for it (contract §1.3).
     pub fn enables_stack_snapshot(&self) -> bool {

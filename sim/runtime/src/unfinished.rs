@@ -1,8 +1,9 @@
-//! What the runtime is loading or compiling: profilers have the ids of modules, assemblies and methods before the runtime answers for them.
+//! Loads and compilations in progress. A profiler has the ids of modules, assemblies and methods before the runtime answers for them.
 //!
 //! Recorded on .NET Core 3.1.23, .NET 8.0.34, 9.0.23, 10.0.15 and 11.0.0 for Linux, by calls in each callback; on the other runtimes it is
-//! assumed. The place of a module, and how it and its assembly belong together, are known from `ModuleLoadFinished` on, names and metadata before; its methods have
-//! FunctionIDs when their class is loaded, at the earliest after `AssemblyLoadFinished`; code is known from `JITCompilationFinished` on.
+//! assumed. Names and metadata of a module are known from the start of its load on; its place, and how it and its assembly belong
+//! together, from `ModuleLoadFinished` on. Its methods have FunctionIDs when their class is loaded, at the earliest after
+//! `AssemblyLoadFinished`. Code is known from `JITCompilationFinished` on.
 
 use crate::profiling::CallbackKind as Kind;
 use clr_walker::profiling::FunctionId;

@@ -1,6 +1,6 @@
-//! What code says about the objects that it allocates.
+//! Marks of the objects that code allocates.
 
-/// What is special about an object that code allocates.
+/// A mark of an object that code allocates: a heap of its own, or a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Allocated {
     Large,

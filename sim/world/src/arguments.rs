@@ -78,9 +78,7 @@ pub(super) struct Made {
     pub induced: bool,
     /// Arrangements of the program.
     pub arranged: Arranged,
-    /// The first thread begins with the start of the runtime.
-    pub starts: bool,
-    /// The start of the runtime is not over.
+    /// The start of the runtime, which the first thread begins with, is not over.
     pub is_starting: bool,
     /// The compilations of its methods.
     pub compilations: Compilations,

@@ -17,15 +17,14 @@ impl World<'_> {
         if self.waits_to_call_back(thread, step).is_some() {
             return Ok(self.wait(thread, step));
         }
-        if let Step::Callback(kind) = step {
+        let callback = match step {
+            Step::Callback(kind) | Step::CallbackIn(kind, _) => Some((kind, None)),
+            Step::CallbackAbout(kind, about) => Some((kind, Some(about))),
+            _ => None,
+        };
+        if let Some((kind, about)) = callback {
             self.sweep_before(kind);
-        }
-        match step {
-            Step::Callback(kind) | Step::CallbackIn(kind, _) => {
-                self.note_unfinished(thread, kind, None);
-            }
-            Step::CallbackAbout(kind, about) => self.note_unfinished(thread, kind, Some(about)),
-            _ => {}
+            self.note_unfinished(thread, kind, about);
         }
         Ok(match step {
             Step::Callback(kind) | Step::CallbackIn(kind, _) | Step::CallbackAbout(kind, _)

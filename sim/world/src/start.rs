@@ -34,7 +34,6 @@ impl World<'_> {
     /// The first thread is the first one that begins with a method. A program without one has no start.
     pub fn begin_with_start(&mut self) {
         let Some(first) = self.first_managed() else { return };
-        self.made.starts = true;
         self.made.is_starting = true;
         let modules = self.runtime.metadata.modules().iter().map(|module| module.id);
         self.runtime.unfinished.borrow_mut().begin(modules);
@@ -67,8 +66,8 @@ impl World<'_> {
     }
 
     /// Returns the steps of the start, if a thread begins with it.
-    pub(super) fn start(&mut self, thread: usize) -> Vec<Step> {
-        if Some(thread) != self.first_managed() || !core::mem::take(&mut self.made.starts) {
+    pub(super) fn start(&self, thread: usize) -> Vec<Step> {
+        if !self.made.is_starting || Some(thread) != self.first_managed() {
             return Vec::new();
         }
         // The core library is the last one, and is loaded first.

@@ -98,10 +98,7 @@ impl Call<'_> {
 
     ICorProfilerInfo2Methods!(get_code_info2 = GetCodeInfo2(self, function, room, len, ranges) {
         self.check_function(function);
-        let look = |ranges: &mut [_]| {
-            let count = self.caller().get_code_info2(function, ranges)?;
-                Ok(count)
-        };
+        let look = |ranges: &mut [_]| self.caller().get_code_info2(function, ranges);
         // SAFETY: the profiler's pointers.
         unsafe { self.code_info((room, len, ranges), look) }
     });
@@ -109,10 +106,7 @@ impl Call<'_> {
     ICorProfilerInfo4Methods!(get_code_info3 = GetCodeInfo3(self, function, rejit, room, len,
         ranges) {
         self.check_function(function);
-        let look = |ranges: &mut [_]| {
-            let count = self.caller().get_code_info3(function, rejit, ranges)?;
-                Ok(count)
-        };
+        let look = |ranges: &mut [_]| self.caller().get_code_info3(function, rejit, ranges);
         // SAFETY: the profiler's pointers.
         unsafe { self.code_info((room, len, ranges), look) }
     });

@@ -89,14 +89,8 @@ impl Call<'_> {
     }
 
     pub(super) unsafe fn create_provider(&self, name: *const u16, provider: *mut u64) -> Answer {
-        self.begin()?;
-        if name.is_null() || provider.is_null() {
-            return Ok(HResult::INVALID_ARGUMENT);
-        }
-        self.caller().may_fail(self.method)?;
-        // SAFETY: the profiler's pointers, which are not NULL.
-        unsafe { put(provider, self.session.create_provider(read_wide(name), None)) };
-        Ok(HResult::OK)
+        // SAFETY: the profiler's pointers.
+        unsafe { self.create_provider_2(name, std::ptr::null(), provider) }
     }
 
     pub(super) unsafe fn create_provider_2(

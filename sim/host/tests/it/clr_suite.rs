@@ -86,7 +86,7 @@ fn the_book_lists_the_tests_of_the_clr() {
     assert!(page == wanted, "CLR_BLESS=1 writes it anew");
 }
 
-/// What does not pass here says why.
+/// A test that does not pass here says why.
 #[test]
 fn each_failure_has_its_reason() {
     for row in TABLE.lines().filter(|line| !line.starts_with('#')).map(Row::read) {

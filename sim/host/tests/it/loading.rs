@@ -1,4 +1,4 @@
-//! What a profiler may do by the way in which it was loaded, as each bit and method was tried in CLRs.
+//! The rights of a profiler by the way in which it was loaded: each bit and method was tried in CLRs.
 
 use clr_com::*;
 use clr_runtime::generation::Generation;

@@ -9,7 +9,7 @@ pub struct Export {
     pub arguments: Vec<ExportArgument>,
     /// The buffer that gets the result: as many of its low bytes as the buffer has.
     pub result: Option<u32>,
-    /// What buffers must hold after each call.
+    /// The conditions on buffers after each call.
     pub expect: Vec<ExpectedContent>,
 }
 
@@ -61,7 +61,7 @@ impl Buffer {
     }
 }
 
-/// What a buffer must hold after a call: a number, or any other than one.
+/// A condition on a buffer after a call: it holds a number, or any other than one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedContent {
     /// Index of the buffer.

@@ -10,7 +10,7 @@ const IDLE: &str = "idle.kdl";
 /// Columns of the text, and of the results here.
 const TEXT: usize = 1;
 const HERE: usize = 4;
-/// What stands for a text that cannot be written.
+/// The text in place of one that cannot be written.
 const NONE: &str = "-";
 
 fn folder_of_suite() -> PathBuf {

@@ -14,7 +14,7 @@ use clr_codegen::{
 };
 use clr_machine::Machine;
 use clr_unwind::compat::Rules;
-use clr_unwind::{CodeMap, Gpr, Position, RegisterSet, Registers, UnwindError, Unwinder};
+use clr_unwind::{CodeMap, Gpr, Position, RegisterSet, Registers, Trust, UnwindError, Unwinder};
 use thiserror::Error;
 
 /// The result of a step: the position of the caller's rip, with the walker's description of the step if there
@@ -206,7 +206,7 @@ pub struct Frames {
 }
 
 /// Walks the whole stack of a run at its current instruction. Where the call frame information is
-/// wrong on purpose, the answer must be wrong, and the walk continues from the truth.
+/// wrong on purpose, the answer must be wrong, unless it is by the code, and the walk continues from the truth.
 ///
 /// # Errors
 /// [`Wrong`] for the first frame that differs from the truth.
@@ -228,7 +228,11 @@ pub fn check_stack(
         let mistake = run.linked().cfi_mistake(frame.rip, position);
         let as_expected = match mistake {
             None => right,
-            Some(CfiMistake::Cfa) => !right,
+            // The code may contradict the information, and then it is right.
+            Some(CfiMistake::Cfa) => {
+                let step = answer.as_ref().ok().and_then(|(_, step)| *step);
+                right == step.is_some_and(|step| step.trust == Trust::EpilogueInstructions)
+            }
             // Values that are overwritten only later are still found, by accident.
             Some(CfiMistake::Registers) => true,
         };
@@ -300,7 +304,9 @@ pub fn windows(
             // Native code of Unix is not unwound by Windows' rules: its mistakes are of another
             // kind.
             if let Some(cfi) = linked.cfi_mistake(frame.rip, position) {
-                if right && cfi == CfiMistake::Cfa {
+                let by_code =
+                    answer.as_ref().is_ok_and(|it| it.trust == Trust::EpilogueInstructions);
+                if right != by_code && cfi == CfiMistake::Cfa {
                     let answer = Ok((registers, caller.position));
                     let expected = Some(Mistake::Cfi(cfi));
                     return Err(wrong(run, depth, &frame, caller, answer, expected));

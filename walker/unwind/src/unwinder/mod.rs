@@ -1,6 +1,7 @@
 //! Steps from a frame to its caller, and walks of whole stacks.
 
 mod cache;
+mod code;
 #[cfg(feature = "macho")]
 mod compact;
 mod dwarf;
@@ -52,14 +53,14 @@ pub enum Trust {
     Prologue,
     /// By the EPILOG codes of version 2, or the epilogue descriptors of version 3.
     EpilogueCodes,
-    /// By executing the instructions of an epilogue.
+    /// By executing the instructions of an epilogue: what it returns to counts, whatever unwind data say.
     EpilogueInstructions,
     /// By call frame information.
     Cfi,
     /// By compact unwind information, which describes the frame at calls.
     Compact,
     /// By following the code from the interrupted instruction to a return, or to a call that has
-    /// compact unwind information.
+    /// compact unwind information. In whole stacks code that no map has is followed, too.
     FollowedCode,
     /// By the call frame information of a trampoline that signal handlers return to: the caller was
     /// interrupted.
@@ -71,8 +72,8 @@ pub enum Trust {
     /// The code has no unwind data, but its bytes are those of a stub that only jumps on: a PLT entry, or in
     /// whole stacks one of the runtime's.
     Stub,
-    /// The code is unknown, but the word on top of the stack is a return address in a method, so it
-    /// may be that of a stub or a leaf. Only whole stacks have this.
+    /// The code is unknown, but the word on top of the stack is a return address in a method, of a call that can
+    /// lead there, so it may be that of a stub or a leaf: a guess. Only whole stacks have this.
     StackTop,
     /// By the word that the function's `ret` takes for its return address, though call frame
     /// information names the one above: a hijacked return in the runtime. Only whole stacks have this.
@@ -82,6 +83,14 @@ pub enum Trust {
     CompactAssumed,
     /// The native code has no call frame information, but rbp looks like a frame pointer.
     FramePointer,
+}
+
+impl Trust {
+    /// Returns true for a guess: nothing shows that the caller is right, only that it could be.
+    #[must_use]
+    pub const fn is_guess(self) -> bool {
+        matches!(self, Self::StackTop | Self::CompactAssumed | Self::FramePointer)
+    }
 }
 
 /// The treatment of native code without call frame information.
@@ -319,6 +328,18 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         let (region, rva) = self.map.find(looked_up(rip, position))?;
         let table = region.cfi()?;
         Some(dwarf::Place { map: self.map, region, table, rva })
+    }
+
+    /// Moves `registers` from code that no map has, and that a thread was interrupted in, to the caller, if
+    /// the bytes of `code` at rip lead to a return without a branch: those decide, whatever unwind data would say.
+    /// `None` if they do not.
+    #[must_use]
+    pub fn step_by_code<M: Memory + ?Sized>(
+        code: &[u8],
+        registers: &mut Registers,
+        memory: &M,
+    ) -> Option<Step> {
+        dwarf::step_by_code(code, registers, memory)
     }
 
     /// Makes the same step as [`step`](Self::step) from interrupted code that belongs to `function`

@@ -4,8 +4,7 @@
 //! the table is right, since exceptions pass there. So it does not matter whether the instruction is
 //! in a prologue, an epilogue, the body, or a part of a function that never makes a frame.
 
-use super::instruction::{Effect, Instruction, decode};
-use super::state::{Source, State, mixed};
+use super::super::code::{Effect, Instruction, Source, State, decode, mixed};
 use super::{Described, Frame, describe};
 use crate::code_map::CodeRegion;
 use crate::compact::{CompactTable, Layout};

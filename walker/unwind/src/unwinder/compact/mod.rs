@@ -5,19 +5,15 @@
 //! treatment.
 
 mod follow;
-mod instruction;
-mod state;
-#[cfg(test)]
-mod tests;
 
+use super::code::{State, leave, restore};
 use super::{Guesses, Position, Step, Trust, UnwindError, dwarf};
-use crate::cfi::{Column, Found, NONVOLATILE, Rule};
+use crate::cfi::{Column, Found, Rule};
 use crate::code_map::CodeRegion;
 use crate::compact::{CompactError, CompactProblem, CompactTable, Entry, Layout, SavedRegisters};
 use crate::memory::Memory;
 use crate::registers::{Gpr, RegisterSet, Registers};
 use follow::{Code, Destination};
-use state::{PRESERVED, Source, State};
 
 /// A fixed frame, as an entry describes it outside prologue and epilogues.
 #[derive(Clone, Copy, Debug)]
@@ -134,8 +130,10 @@ pub(super) fn step<M: Memory + ?Sized>(
     memory: &M,
 ) -> Result<Step, UnwindError> {
     let dwarf::Place { region, rva, .. } = place.native;
-    let by_dwarf =
-        |registers: &mut Registers| dwarf::step(place.native, guesses, registers, position, memory);
+    // The code was followed before, if the thread was interrupted.
+    let by_dwarf = |registers: &mut Registers| {
+        dwarf::any_step(place.native, guesses, registers, position, memory)
+    };
     if position == Position::Interrupted && region.is_executable(rva) {
         return interrupted(place, registers, memory).unwrap_or_else(|| by_dwarf(registers));
     }
@@ -210,17 +208,6 @@ fn pushed_by_stub_helper(code: &[u8]) -> Option<u64> {
     }
 }
 
-/// Makes the step from an instruction that leads to a return, or to a jump into another function.
-fn leave<M: Memory + ?Sized>(
-    state: &State,
-    registers: &mut Registers,
-    memory: &M,
-) -> Result<Step, UnwindError> {
-    let unknown = UnwindError::NoFrameInformation { address: registers.rip };
-    let (at, _) = state.top().ok_or(unknown)?;
-    restore(state, at.wrapping_add(8), [].into_iter(), registers, memory)
-}
-
 /// Makes the step from an instruction that leads to a place with a complete `frame`.
 fn through<M: Memory + ?Sized>(
     frame: &Frame,
@@ -239,67 +226,3 @@ fn through<M: Memory + ?Sized>(
     let needed = if needs_rbp { step.needed.with(Gpr::Rbp) } else { step.needed };
     Ok(Step { trust, needed, ..step })
 }
-
-/// Restores the registers of the caller, whose stack pointer is `cfa`: those `saved` at a distance
-/// below it, and the others from where the state has them. Not inlined: the code has been followed, so
-/// the stack need is not added up.
-#[inline(never)]
-fn restore<M: Memory + ?Sized>(
-    state: &State,
-    cfa: u64,
-    saved: impl Iterator<Item = (Gpr, u16)>,
-    registers: &mut Registers,
-    memory: &M,
-) -> Result<Step, UnwindError> {
-    let rsp = registers.rsp();
-    if cfa <= rsp {
-        return Err(UnwindError::NoProgress { rsp, caller_rsp: cfa });
-    }
-    let contradiction = UnwindError::CodeContradictsTable { address: registers.rip };
-    let mut sources = PRESERVED.map(|register| state.register(register));
-    for (register, below) in saved {
-        let at = PRESERVED.iter().position(|it| *it == register);
-        let source = at.and_then(|at| sources.get_mut(at)).ok_or(contradiction)?;
-        *source = state.word(cfa.wrapping_sub(below.into()));
-    }
-    let (mut gpr, mut found, mut kept) = (registers.gpr, RegisterSet::EMPTY, RegisterSet::EMPTY);
-    let mut needed = RegisterSet::of(&[Gpr::Rsp]);
-    if state.needs_rbp {
-        needed = needed.with(Gpr::Rbp);
-    }
-    for (register, source) in PRESERVED.into_iter().zip(sources) {
-        gpr[register as usize] = match source {
-            Source::Register(same) if same == register => {
-                kept = kept.with(register);
-                continue;
-            }
-            Source::Register(other) => {
-                needed = needed.with(other);
-                registers.get(other)
-            }
-            Source::Stack(distance) => memory.read_u64(rsp.wrapping_add_signed(distance.into()))?,
-            Source::Lost => return Err(contradiction),
-        };
-        found = found.with(register);
-    }
-    let Source::Stack(distance) = state.word(cfa.wrapping_sub(8)) else {
-        return Err(contradiction);
-    };
-    registers.rip = memory.read_u64(rsp.wrapping_add_signed(distance.into()))?;
-    registers.gpr = gpr;
-    registers.set(Gpr::Rsp, cfa);
-    Ok(Step {
-        trust: Trust::FollowedCode,
-        establisher_frame: cfa,
-        handler: None,
-        caller: Position::ReturnAddress,
-        found: found.with(Gpr::Rsp),
-        kept,
-        needed,
-    })
-}
-
-const _: () = {
-    let preserved = RegisterSet::of(&PRESERVED).with(Gpr::Rsp);
-    assert!(preserved.contains_all(NONVOLATILE) && NONVOLATILE.contains_all(preserved));
-};

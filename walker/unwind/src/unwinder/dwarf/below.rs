@@ -86,12 +86,17 @@ fn is_jump(code: &[u8]) -> bool {
     }
 }
 
-/// Returns true if the jump that ends `passed` bytes after `place` goes to a PLT entry or to the
-/// start of a function, where by its own row no register has been saved yet. The outlined part of a
-/// function is none: its first row has the registers that the function has saved.
+/// Returns true if the jump that ends `passed` bytes after `place` goes to a PLT entry or to another function.
 fn is_function(place: Place<'_, '_>, passed: usize, distance: i32) -> bool {
+    let target = place.rva.wrapping_add(passed as u32).wrapping_add_signed(distance);
+    is_entry(place, target)
+}
+
+/// Returns true if `target` (RVA) is a PLT entry, or the start of another function than that of `place`, where by
+/// its own row no register has been saved yet. The outlined part of a function is none: its first row
+/// has the registers that the function has saved.
+pub(super) fn is_entry(place: Place<'_, '_>, target: u32) -> bool {
     let Place { region, table, rva, .. } = place;
-    let target = rva.wrapping_add(passed as u32).wrapping_add_signed(distance);
     if region.bytes_from(target).is_some_and(|code| fallback::stub(&[], code) == Some(0)) {
         return true;
     }

@@ -23,9 +23,14 @@ impl General {
         let step = self.move_to_caller(place, registers, position, memory)?;
         let caller_rsp = registers.rsp();
         // Code that a signal interrupted may use another stack. A function that was interrupted may
-        // have taken its return address off the stack, as vfork does.
-        let stays = position == Position::Interrupted
-            && matches!(self.row.return_address, Some(RegisterRule::Register(_)));
+        // have taken its return address off the stack, as vfork does; it is in a register then, or still
+        // below rsp.
+        let is_off_the_stack = match self.row.return_address {
+            Some(RegisterRule::Register(_)) => true,
+            Some(RegisterRule::Offset(_)) => step.establisher_frame == rsp,
+            _ => false,
+        };
+        let stays = position == Position::Interrupted && is_off_the_stack;
         if caller_rsp > rsp || (stays && caller_rsp == rsp) || self.row.signal_frame {
             return Ok(step);
         }

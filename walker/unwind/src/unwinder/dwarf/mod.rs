@@ -7,10 +7,12 @@ mod below;
 mod expression;
 mod fallback;
 mod general;
+mod leaving;
 mod simple;
 
 #[cfg(feature = "macho")]
 pub(super) use fallback::pop;
+pub(super) use leaving::step_by_code;
 
 use super::{Guesses, Position, Step, UnwindError};
 use crate::cfi::{CfiTable, Found, General, Rule};
@@ -45,10 +47,40 @@ pub(super) fn step<M: Memory + ?Sized>(
     position: Position,
     memory: &M,
 ) -> Result<Step, UnwindError> {
+    if position == Position::Interrupted {
+        return interrupted_step(place, guesses, registers, memory);
+    }
     if let Found::Simple(rule) = place.table.find(place.rva) {
-        return rule.apply(registers, place.interrupted(position), memory);
+        return rule.apply(registers, None, memory);
     }
     any_step(place, guesses, registers, position, memory)
+}
+
+/// Makes the step from interrupted code: by call frame information, unless the code contradicts it.
+#[inline(never)]
+fn interrupted_step<M: Memory + ?Sized>(
+    place: Place<'_, '_>,
+    guesses: Guesses,
+    registers: &mut Registers,
+    memory: &M,
+) -> Result<Step, UnwindError> {
+    let position = Position::Interrupted;
+    if let Found::Nothing = place.table.find(place.rva) {
+        let known = fallback::step(place, guesses, registers, position, memory);
+        return match known {
+            Ok(_) | Err(UnwindError::EndOfStack { .. }) => known,
+            Err(_) => leaving::step(place, registers, memory).map_or(known, Ok),
+        };
+    }
+    if let Some(step) = leaving::step(place, registers, memory) {
+        return Ok(step);
+    }
+    let row = any_step(place, guesses, registers, position, memory);
+    match row {
+        Ok(_) | Err(UnwindError::EndOfStack { .. }) => row,
+        // A slot of the red zone may be unreadable.
+        Err(_) => leaving::step_without_row(place, registers, memory).map_or(row, Ok),
+    }
 }
 
 /// Returns the rule of the step from a return address, if it is a simple one.
@@ -60,8 +92,9 @@ pub(super) fn simple_rule(place: Place<'_, '_>) -> Option<Rule> {
     }
 }
 
+/// Makes the step by call frame information, or if there is none by known bytes.
 #[inline(never)]
-fn any_step<M: Memory + ?Sized>(
+pub(super) fn any_step<M: Memory + ?Sized>(
     place: Place<'_, '_>,
     guesses: Guesses,
     registers: &mut Registers,

@@ -24,7 +24,10 @@ impl Rule {
             if self.is_root() {
                 return Err(UnwindError::EndOfStack { address: registers.rip });
             }
-            return Err(UnwindError::NoProgress { rsp, caller_rsp: cfa });
+            // Interrupted code may have taken its return address off the stack.
+            if cfa < rsp || interrupted.is_none() {
+                return Err(UnwindError::NoProgress { rsp, caller_rsp: cfa });
+            }
         }
         let len = usize::from(self.window);
         let start = cfa.wrapping_sub(self.window.into());

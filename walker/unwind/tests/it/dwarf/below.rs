@@ -42,9 +42,10 @@ fn a_popped_register_keeps_its_value_where_the_stack_copy_begins_at_rsp() {
         &[0xF3, 0xC3],
         &[0xC2, 8, 0],
         &[0xC5, 0xF8, 0x77, 0xC3],
-        // Registers of other rows: pop rbp; pop r15.
-        &[0x5D, 0xC3],
-        &[0x41, 0x5F, 0xC3],
+        // vzeroupper; rep ret
+        &[0xC5, 0xF8, 0x77, 0xF3, 0xC3],
+        // movzx eax, al; ret
+        &[0x0F, 0xB6, 0xC0, 0xC3],
     ];
     for (ending, instructions) in
         endings.iter().flat_map(|ending| in_both_forms().map(|instructions| (ending, instructions)))
@@ -72,8 +73,8 @@ fn a_register_saved_in_the_red_zone_is_not_taken_for_a_popped_one() {
     let body: [&[u8]; 5] = [
         // mov rbx, [rsp-16]; ret
         &[0x48, 0x8B, 0x5C, 0x24, 0xF0, 0xC3],
-        // nop; ret: it may be any instruction.
-        &[0x90, 0xC3],
+        // mov rbx, [rax]; ret
+        &[0x48, 0x8B, 0x18, 0xC3],
         // pop rsp; ret
         &[0x5C, 0xC3],
         // jmp [rax*8+table], jmp rax: within the function, perhaps
@@ -185,6 +186,7 @@ fn the_return_address_is_never_kept() {
     let case = Case::function(&[Cfi::DefCfaOffset(8)], 0).readable_from(1).code(0, &[0xC3]);
     assert_eq!(case.step(), Err(unreadable(0)));
     let general = [Cfi::DefCfaOffset(16), Cfi::Raw(vec![0x80 | 16, 3])];
-    let case = Case::function(&general, 0).readable_from(0).code(0, &[0xC3]);
+    // ret 8 is not executed.
+    let case = Case::function(&general, 0).readable_from(0).code(0, &[0xC2, 8, 0]);
     assert_eq!(case.step(), Err(unreadable(-1)));
 }

@@ -266,7 +266,8 @@ fn other_system_calls_are_not_taken_for_clone() {
     for (changed, byte) in [(6, 0x0B), (9, 0xC1), (10, 0x7D), (12, 0x75), (14, 0x90)] {
         let mut code = CLONE;
         code[changed] = byte;
-        for offset in [5, 7, 10, 12, 14] {
+        // A `ret` itself decides, whatever comes before.
+        for offset in [5, 7, 10, 12] {
             assert_eq!(clone(&code, offset, 0).step(), none(offset), "{changed} {offset}");
         }
     }

@@ -13,6 +13,7 @@ mod glibc;
 mod images;
 mod known;
 mod lazy;
+mod leaving;
 mod mixed;
 mod rules;
 mod steps;

@@ -118,9 +118,11 @@ fn a_call_at_the_end_of_a_signal_frame_is_no_trampoline() {
 
 #[test]
 fn every_step_goes_up() {
-    // The CFA is rsp itself, and below it.
-    for instructions in [vec![Cfi::DefCfaOffset(0)], vec![Cfi::DefCfa(Gpr::Rbp, 8)]] {
-        let case = Case::function(&instructions, 0).register(Gpr::Rbp, slot(-3));
+    // The CFA is rsp itself, where a call was made, and below it.
+    let returned = Case::function(&[Cfi::DefCfaOffset(0)], 1).returned_to();
+    let below = Case::function(&[Cfi::DefCfa(Gpr::Rbp, 8)], 0);
+    for case in [returned, below] {
+        let case = case.register(Gpr::Rbp, slot(-3));
         let error = case.step().unwrap_err();
         assert!(matches!(error, UnwindError::NoProgress { .. }), "{error}");
     }
@@ -159,10 +161,13 @@ fn a_stack_that_cannot_be_read_is_an_error() {
     let with_one_below = [&saved[..], &[Cfi::Offset(Gpr::R12, 4)]].concat();
     for (saved, changes) in [
         (saved.to_vec(), "rbx=[0] rip=[2] rsp=3"),
-        (in_no_simple_form, "rbx=[0] r15=1 rip=[2] rsp=3"),
+        // The code has the registers that the row should have.
+        (in_no_simple_form, "rbx=[0] r12=[1] rip=[2] rsp=3"),
         (with_one_below, "rbx=[0] rip=[2] rsp=3"),
     ] {
-        let case = Case::function(&saved, 0).register(Gpr::Rbp, slot(1)).code(0, &[0x5B, 0xC3]);
+        let case = Case::function(&saved, 0)
+            .register(Gpr::Rbp, slot(1))
+            .code(0, &[0x5B, 0x41, 0x5C, 0xC3]);
         assert_eq!(case.clone().readable_from(0).changes(), changes);
         let error = case.readable_from(1).step().unwrap_err();
         assert_eq!(error, UnwindError::Stack(Unreadable { address: slot(0), len: 8 }));

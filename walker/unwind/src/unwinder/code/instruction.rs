@@ -11,15 +11,15 @@ use crate::x64::{Base, Fields, Map};
 
 /// A decoded instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Instruction {
+pub(in crate::unwinder) struct Instruction {
     /// Length in bytes.
-    pub(super) len: u8,
-    pub(super) effect: Effect,
+    pub(in crate::unwinder) len: u8,
+    pub(in crate::unwinder) effect: Effect,
 }
 
 /// The effect of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
+pub(in crate::unwinder) enum Effect {
     /// Neither the stack pointer nor a register that matters changes.
     None,
     /// 8 bytes are pushed: a register, or something else.
@@ -61,7 +61,7 @@ pub(super) enum Effect {
 }
 
 /// Decodes the instruction that `code` begins with; `None` if it is unknown or cut off.
-pub(super) fn decode(code: &[u8]) -> Option<Instruction> {
+pub(in crate::unwinder) fn decode(code: &[u8]) -> Option<Instruction> {
     let fields = Fields::read(code)?;
     Some(Instruction { len: fields.len, effect: fields.effect() })
 }

@@ -5,11 +5,12 @@ use crate::registers::{Gpr, Registers};
 use crate::x64::Base;
 
 /// The registers that callees preserve, rsp apart.
-pub(super) const PRESERVED: [Gpr; 6] = [Gpr::Rbx, Gpr::Rbp, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15];
+pub(in crate::unwinder) const PRESERVED: [Gpr; 6] =
+    [Gpr::Rbx, Gpr::Rbp, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15];
 
 /// The place of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Source {
+pub(in crate::unwinder) enum Source {
     /// A register, as it is at the interrupted instruction.
     Register(Gpr),
     /// The stack, N bytes above the interrupted rsp.
@@ -24,26 +25,26 @@ const MOST_WORDS: usize = 10;
 
 /// The state.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct State {
+pub(in crate::unwinder) struct State {
     /// rsp of the interrupted frame (VA).
     start: u64,
     /// rsp (VA), unless it is unknown.
-    pub(super) rsp: Option<u64>,
+    pub(in crate::unwinder) rsp: Option<u64>,
     /// rbp (VA), unless it is unknown.
-    pub(super) rbp: Option<u64>,
+    pub(in crate::unwinder) rbp: Option<u64>,
     /// The values of [`PRESERVED`].
     registers: [Source; 6],
     /// Words that were written to the stack, the last one last: distance from `start`, and value.
     words: [(i32, Source); MOST_WORDS],
     count: u8,
     /// True if rbp at the interrupted instruction has an effect on the state.
-    pub(super) needs_rbp: bool,
+    pub(in crate::unwinder) needs_rbp: bool,
     /// True if an instruction has removed a part of the frame.
-    pub(super) released: bool,
+    pub(in crate::unwinder) released: bool,
 }
 
 impl State {
-    pub(super) fn new(registers: &Registers) -> Self {
+    pub(in crate::unwinder) fn new(registers: &Registers) -> Self {
         Self {
             start: registers.rsp(),
             rsp: Some(registers.rsp()),
@@ -57,7 +58,8 @@ impl State {
     }
 
     /// Returns a number that is equal for equal states of one frame, and rarely for others.
-    pub(super) fn hash(&self) -> u64 {
+    #[cfg(feature = "macho")]
+    pub(in crate::unwinder) fn hash(&self) -> u64 {
         let number = |source: &Source| match *source {
             Source::Register(register) => 1 << 32 | u64::from(register.number()),
             Source::Stack(distance) => 2 << 32 | u64::from(distance.cast_unsigned()),
@@ -77,18 +79,20 @@ impl State {
 
     /// Returns true if the stack pointer, rbp and the stack are still those of the interrupted
     /// instruction.
-    pub(super) fn is_unchanged(&self) -> bool {
+    #[cfg(feature = "macho")]
+    pub(in crate::unwinder) fn is_unchanged(&self) -> bool {
         let rbp = self.register(Gpr::Rbp) == Source::Register(Gpr::Rbp);
         self.has_made_nothing() && !self.released && rbp
     }
 
     /// Returns true if rsp has not gone down.
-    pub(super) fn has_made_nothing(&self) -> bool {
+    #[cfg(feature = "macho")]
+    pub(in crate::unwinder) fn has_made_nothing(&self) -> bool {
         self.count == 0 && self.rsp.is_some_and(|rsp| rsp >= self.start)
     }
 
     /// Returns the value of a preserved register.
-    pub(super) fn register(&self, register: Gpr) -> Source {
+    pub(in crate::unwinder) fn register(&self, register: Gpr) -> Source {
         let at = PRESERVED.iter().position(|it| *it == register);
         at.and_then(|at| self.registers.get(at)).copied().unwrap_or_default()
     }
@@ -106,7 +110,7 @@ impl State {
 
     /// Returns the value of the word at `address`. Below the interrupted rsp only what was written
     /// since then is known.
-    pub(super) fn word(&self, address: u64) -> Source {
+    pub(in crate::unwinder) fn word(&self, address: u64) -> Source {
         let Some(distance) = self.distance(address) else { return Source::Lost };
         let written = self.words.iter().take(self.count.into()).rev();
         match written.into_iter().find(|(at, _)| *at == distance) {
@@ -126,7 +130,7 @@ impl State {
     }
 
     /// Returns true if a register has the value that it had where the thread was interrupted.
-    pub(super) fn is_own(&self, register: Gpr) -> bool {
+    pub(in crate::unwinder) fn is_own(&self, register: Gpr) -> bool {
         self.register(register) == Source::Register(register)
     }
 
@@ -142,14 +146,14 @@ impl State {
     }
 
     /// Returns the word that rsp points to.
-    pub(super) fn top(&self) -> Option<(u64, Source)> {
+    pub(in crate::unwinder) fn top(&self) -> Option<(u64, Source)> {
         let rsp = self.rsp?;
         Some((rsp, self.word(rsp)))
     }
 
     /// Applies the effect of an instruction that goes on to the next one. Returns `None` if the
     /// state cannot be followed.
-    pub(super) fn apply(&mut self, effect: Effect) -> Option<()> {
+    pub(in crate::unwinder) fn apply(&mut self, effect: Effect) -> Option<()> {
         match effect {
             Effect::Push(register) => {
                 let Some(rsp) = self.rsp else { return Some(()) };
@@ -218,7 +222,7 @@ impl State {
     }
 
     /// Overwrites a register.
-    pub(super) fn overwrite(&mut self, register: Gpr, value: Source) {
+    pub(in crate::unwinder) fn overwrite(&mut self, register: Gpr, value: Source) {
         match register {
             Gpr::Rsp => self.rsp = None,
             Gpr::Rbp => self.rbp = None,
@@ -229,7 +233,8 @@ impl State {
 }
 
 /// Returns a number in which each bit of `hash` and of `word` counts.
-pub(super) const fn mixed(hash: u64, word: u64) -> u64 {
+#[cfg(feature = "macho")]
+pub(in crate::unwinder) const fn mixed(hash: u64, word: u64) -> u64 {
     let mixed = (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed ^ mixed >> 29
 }

@@ -94,7 +94,9 @@ impl Examined {
         let claims = self.claims.entry(by).or_default();
         match case.found.completeness {
             Completeness::Whole => claims.whole += 1,
-            Completeness::Reportable | Completeness::WithoutLeaf => claims.reportable += 1,
+            Completeness::Reportable | Completeness::WithoutLeaf | Completeness::Guessed(_) => {
+                claims.reportable += 1;
+            }
             Completeness::Partial(reason) => {
                 claims.partial += 1;
                 let words = format!("{reason:?}");

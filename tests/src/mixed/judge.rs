@@ -161,7 +161,7 @@ impl Judged<'_> {
             let is_marked = match source {
                 Source::Context => first && activation == Some(0),
                 Source::Unwound(Trust::FramePointer) => !first,
-                Source::Unwound(_) | Source::Snapshot => false,
+                Source::Unwound(_) | Source::Snapshot | Source::CallFrame => false,
             };
             if !is_marked || found.reported {
                 return Err(Wrong::Source(frame, source));
@@ -253,7 +253,8 @@ impl Judged<'_> {
         if activations.is_empty() || self.has_gap(frame) {
             return Ok(());
         }
-        let hides = self.found.completeness != Completeness::Whole;
+        let hides =
+            !matches!(self.found.completeness, Completeness::Whole | Completeness::Guessed(_));
         // The native leaf runs on while the runtime is suspended.
         let leaf_runs = frame == 0 && self.policy == Policy::RuntimeSuspended;
         for activation in activations {
@@ -291,6 +292,8 @@ impl Judged<'_> {
                 callee.is_some_and(|callee| !self.has_gap(frame) && self.gives(callee, trust))
             }
             Source::Snapshot => found.reported,
+            // A Frame of the runtime has led on from code that has no unwind data.
+            Source::CallFrame => self.has_gap(frame),
         };
         if is_so { Ok(()) } else { Err(Wrong::Source(frame, found.source)) }
     }
@@ -315,16 +318,17 @@ impl Judged<'_> {
             Trust::SignalFrame => is_elf && caller_interrupted,
             Trust::Stub => activation == 0 && (self.truth.is_in_stub() || self.truth.dispatches),
             Trust::StackTop => activation == 0 && self.truth.is_entered_by_a_method(),
+            // Code of a stub that no map has.
+            Trust::FollowedCode => activation == 0 && self.truth.is_in_stub(),
             // The simulator makes no Mach-O images, and its call frame information is right.
             Trust::FramePointer
             | Trust::Compact
-            | Trust::FollowedCode
             | Trust::CompactAssumed
             | Trust::ReturnInstruction => false,
         };
         // The walk has resolved the hijack (C-077).
         let hijacked = self.truth.hijacked.is_some_and(|(at, _)| at == activation);
-        rule && (matches!(trust, Trust::Stub | Trust::StackTop)
+        rule && (matches!(trust, Trust::Stub | Trust::StackTop | Trust::FollowedCode)
             || self.truth.can_be_left(activation)
             || hijacked && self.found.snapshot.is_some())
     }
@@ -430,7 +434,7 @@ impl Judged<'_> {
     /// Checks that the walk has all callbacks that the runtime must make, and no others.
     fn snapshot(&self) -> Result<(), Wrong> {
         let Some(found) = self.found.snapshot else { return Ok(()) };
-        let stub = [Trust::Stub, Trust::StackTop].map(Source::Unwound);
+        let stub = [Trust::Stub, Trust::StackTop, Trust::FollowedCode].map(Source::Unwound);
         let left = self.found.frames.get(1).is_some_and(|frame| stub.contains(&frame.source));
         // A walk is free to make or not to make a seed from code that it knows nothing about.
         let ways: &[Leaf] = if left {
@@ -494,7 +498,9 @@ impl Judged<'_> {
     fn is_all_without_the_runtime(&self, claim: Completeness) -> bool {
         let Truth { redirected, hijacked, tripped, ref seen, .. } = *self.truth;
         match claim {
-            Completeness::Whole | Completeness::Partial(Reason::BufferFull) => true,
+            Completeness::Whole
+            | Completeness::Guessed(Trust::StackTop)
+            | Completeness::Partial(Reason::BufferFull) => true,
             Completeness::Partial(Reason::NotACall { .. }) => {
                 redirected.is_some() || hijacked.is_some() || tripped.is_some()
             }

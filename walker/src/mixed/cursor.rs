@@ -1,5 +1,6 @@
 //! Steps from a frame to its caller, with checks that the result is plausible.
 
+use super::called;
 use super::hijacked::true_return_address;
 use super::reason::Reason;
 use super::redirected::Redirected;
@@ -191,8 +192,7 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
     /// Corrects the caller of a frame of native code at `inside` (VA), where call frame information
     /// names an address that no call returns to. Returns true if it did. Three functions of CoreCLR on
     /// Unix are so: the one that a hijacked return leads to, the one that handles faults, and
-    /// `UMThunkStub`; and so are epilogues that the information leaves out. `own` are the frame's rsp
-    /// and rbp.
+    /// `UMThunkStub`. `own` are the frame's rsp and rbp.
     #[cold]
     #[inline(never)]
     fn leave_otherwise(&self, inside: u64, own: (u64, u64), frame: &mut Cursor) -> bool {
@@ -210,53 +210,9 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
             frame.position = Position::Interrupted;
             frame.source = Source::Unwound(Trust::Cfi);
             true
-        } else if frame.source == Source::Context && self.by_epilogue(inside, &mut frame.registers)
-        {
-            frame.known = self.unwinder.convention().nonvolatile().with(Gpr::Rsp);
-            frame.position = Position::ReturnAddress;
-            frame.source = Source::Unwound(Trust::EpilogueInstructions);
-            true
         } else {
             false
         }
-    }
-
-    /// Moves the thread's own registers to its caller, if only `pop`s and a `ret` come from the
-    /// instruction at `inside` (VA) on, before which the thread was stopped, and if a call in known code
-    /// returns to the caller. Returns true if it did.
-    ///
-    /// The native code of CoreCLR 3.1 on Linux has epilogues without call frame information.
-    #[inline(never)]
-    fn by_epilogue(&self, inside: u64, registers: &mut Registers) -> bool {
-        let pops = || {
-            let (region, rva) = self.find(inside)?;
-            let code = region.bytes_from(rva)?;
-            code.get(..epilogue_len(code)? as usize - 1)
-        };
-        let Some(mut pops) = pops() else { return false };
-        if self.read_registers(registers).is_err() {
-            return false;
-        }
-        let mut rsp = registers.rsp();
-        let mut pop = || {
-            let word = self.target.read_u64(rsp).ok();
-            rsp = rsp.wrapping_add(8);
-            word
-        };
-        while let [first, rest @ ..] = pops {
-            let (number, after) = match (first, rest) {
-                (0x41, [opcode, after @ ..]) => (opcode & 7 | 8, after),
-                _ => (first & 7, rest),
-            };
-            let Some(word) = pop() else { return false };
-            registers.set(Gpr::from_number(number), word);
-            pops = after;
-        }
-        let Some(rip) = pop() else { return false };
-        registers.rip = rip;
-        registers.set(Gpr::Rsp, rsp);
-        let is_known = self.knows(rip.wrapping_sub(1));
-        is_known && self.stack.contain(rsp) && self.is_return_address(rip)
     }
 
     /// Returns the caller that the function at `inside` (VA) returns to by its last instruction, if
@@ -371,15 +327,29 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
     /// Moves a frame that was interrupted in unknown code to its caller, if the word on top of the
     /// stack is a return address in a method: a call comes before it, and UNWIND_INFO describes
     /// the function that makes it. Returns true if it is.
-    pub(super) fn leave_by_stack_top(&self, frame: &mut Cursor) -> bool {
+    fn leave_by_stack_top(&self, frame: &mut Cursor) -> bool {
         let rsp = frame.registers.rsp();
         let Ok(address) = self.target.read_u64(rsp) else { return false };
-        let caller = self.unwinder.code_map().find_function(address.wrapping_sub(1));
-        if frame.position != Position::Interrupted || caller.is_none() || !self.leave_stub(frame) {
+        if frame.position != Position::Interrupted || !self.is_call_of_method(address) {
             return false;
         }
-        frame.source = Source::Unwound(Trust::StackTop);
-        true
+        self.leave_stub(frame)
+    }
+
+    /// Returns true if the code that `frame` was interrupted in can have been entered by the call which returns
+    /// to the word on top of the stack: the stack is aligned as at a function's start (System V psABI,
+    /// section 3.2.2; the convention of Windows has the same), and the call leads there, or can.
+    pub(super) fn may_be_entered(&self, frame: &Cursor) -> bool {
+        let Registers { rip, .. } = frame.registers;
+        let rsp = frame.registers.rsp();
+        let Ok(address) = self.target.read_u64(rsp) else { return false };
+        rsp % 16 == 8 && called::may_lead(address, rip, |to| self.describes(to), self.target)
+    }
+
+    /// Returns true if a call in a method returns to `address` (VA): UNWIND_INFO describes its function.
+    pub(super) fn is_call_of_method(&self, address: u64) -> bool {
+        self.unwinder.code_map().find_function(address.wrapping_sub(1)).is_some()
+            && self.is_return_address(address)
     }
 
     /// Moves a frame in unknown code to its caller, by what the code does or by the top of the stack.
@@ -388,9 +358,45 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
     #[inline(never)]
     pub(super) fn leave_unknown(&self, frame: &mut Cursor) -> bool {
         let jumps_on = stub::target(&frame.registers, self.target);
-        jumps_on.is_some_and(|to| self.knows(to)) && self.leave_stub(frame)
-            || self.leave_by_stack_top(frame)
-            || self.leave_pushing_stub(frame.registers.rip, frame.registers.rsp(), frame)
+        let is_left = jumps_on.is_some_and(|to| self.knows(to)) && self.leave_stub(frame)
+            || self.leave_by_code(frame)
+            || self.leave_pushing_stub(frame.registers.rip, frame.registers.rsp(), frame);
+        if is_left || !self.may_be_entered(frame) || !self.leave_by_stack_top(frame) {
+            return is_left;
+        }
+        frame.source = Source::Unwound(Trust::StackTop);
+        true
+    }
+
+    /// Moves a frame that was interrupted in unknown code to its caller, if its instructions lead to a return, and
+    /// a call comes before the word that this takes. Returns true if they do.
+    #[inline(never)]
+    fn leave_by_code(&self, frame: &mut Cursor) -> bool {
+        let rip = frame.registers.rip;
+        let mut code = [0; 64];
+        // The code may be at a mapping's end.
+        let len = [64, 16, 4, 1].into_iter().find(|len| {
+            let room = code.get_mut(..*len);
+            room.is_some_and(|room| self.target.read(rip, room).is_ok())
+        });
+        let Some(code) = len.and_then(|len| code.get(..len)) else { return false };
+        if frame.position != Position::Interrupted {
+            return false;
+        }
+        let mut registers = frame.registers;
+        let Some(step) = Unwinder::step_by_code(code, &mut registers, self.target) else {
+            return false;
+        };
+        let is_caller =
+            self.stack.contain(registers.rsp()) && self.is_return_address(registers.rip);
+        if !is_caller || !frame.known.contains_all(step.needed) {
+            return false;
+        }
+        frame.known = step.known(frame.known);
+        frame.registers = registers;
+        frame.position = Position::ReturnAddress;
+        frame.source = Source::Unwound(step.trust);
+        true
     }
 
     /// Moves a frame that was interrupted at `rip` and `rsp` (VA) in a stub which has pushed words to
@@ -402,7 +408,7 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
         let Some(words @ 1..) = stub::popped(rip, self.target) else { return false };
         let mut caller = *frame;
         caller.registers.set(Gpr::Rsp, rsp.wrapping_add(words * 8));
-        let is_left = self.leave_by_stack_top(&mut caller);
+        let is_left = self.may_be_entered(&caller) && self.leave_by_stack_top(&mut caller);
         if is_left {
             caller.source = Source::Unwound(Trust::Stub);
             *frame = caller;
@@ -439,7 +445,12 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
     /// Returns true if there is a function in an image whose code cannot be read, before `address`
     /// (VA).
     fn has_function(&self, address: u64) -> bool {
-        let Some((region, rva)) = self.find(address.wrapping_sub(1)) else { return false };
+        self.describes(address.wrapping_sub(1))
+    }
+
+    /// Returns true if there is unwind data for a function at `address` (VA).
+    fn describes(&self, address: u64) -> bool {
+        let Some((region, rva)) = self.find(address) else { return false };
         let function = |table: &CfiTable<'_>| table.function(rva).is_some();
         region.functions().find(rva).is_some() || region.cfi().is_some_and(function)
     }

@@ -93,7 +93,8 @@ impl<I: ProfilerInfo, M: ModuleSource> Questions<'_, I, M> {
             return Ok(true);
         }
         let mut caller = *frame;
-        let is_left = steps.leave_stub(&mut caller)
+        let is_left = steps.may_be_entered(frame)
+            && steps.leave_stub(&mut caller)
             && self.is_method(steps, caller.registers.rip, Position::ReturnAddress)?;
         if is_left {
             caller.source = Source::Unwound(Trust::StackTop);

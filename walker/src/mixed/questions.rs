@@ -104,6 +104,8 @@ impl<I: ProfilerInfo, M: ModuleSource> Questions<'_, I, M> {
         match self.info.get_function_from_ip(inside) {
             Ok(function) => Ok(Some(function).filter(|_| !is_padding(map, inside))),
             Err(CallError::Failed(HResult::FAIL)) => Ok(None),
+            // The runtime need not be asked what is native, and before it is up it has no answer.
+            Err(CallError::Failed(_)) if is_native(map, inside) => Ok(None),
             Err(CallError::Failed(result)) => Err(Ended::Short(Reason::Lookup(result))),
             Err(CallError::Fatal(fatal)) => Err(Ended::Fatal(fatal)),
         }
@@ -115,6 +117,11 @@ impl<I: ProfilerInfo, M: ModuleSource> Questions<'_, I, M> {
 pub(super) fn is_padding(map: &CodeMap<'_>, address: u64) -> bool {
     let found = map.find(address);
     found.is_some_and(|(region, rva)| region.functions().find(rva).is_none())
+}
+
+/// Returns true if `address` (VA) is in a native image of Unix, which has no methods.
+fn is_native(map: &CodeMap<'_>, address: u64) -> bool {
+    map.find(address).is_some_and(|(region, _)| region.cfi().is_some())
 }
 
 /// The reason why a walk ended early.

@@ -27,8 +27,15 @@ pub(super) fn take<T: TargetThread, M: ModuleSource>(
         if let Some(place) = buffer.unnamed() {
             place.named = Named::Later;
         }
-        if caller(&steps, &mut frame)? == Stepped::Root {
-            break;
+        // A failed step leaves no frame to go on from.
+        let left = frame;
+        match caller(&steps, &mut frame) {
+            Ok(Stepped::Caller) => {}
+            Ok(Stepped::Root) => break,
+            Err(reason) => {
+                frame = steps.recorded_caller(&left).ok_or(reason)?;
+                buffer.gap(reason);
+            }
         }
     }
     Ok(())

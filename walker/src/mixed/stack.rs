@@ -35,6 +35,9 @@ pub enum Source {
     Unwound(Trust),
     /// Only `DoStackSnapshot`, which reported the frame.
     Snapshot,
+    /// An InlinedCallFrame of the runtime: the method has called native code, whose frames before it
+    /// could not be unwound.
+    CallFrame,
 }
 
 /// The observers of a frame.
@@ -101,6 +104,9 @@ pub enum Completeness {
     /// so its frames are not examined. A stack without frames has nothing but such code, or none
     /// that the runtime knows.
     WithoutLeaf,
+    /// Every frame from the first one to the thread's root, if a step was right that is only a guess
+    /// ([`Trust::is_guess`]): the least sure one. If it was wrong, so are all frames after it.
+    Guessed(Trust),
     /// Fewer frames: the first reason, from the leaf.
     Partial(Reason),
 }
@@ -125,10 +131,20 @@ pub struct MixedStack {
 }
 
 impl MixedStack {
+    /// Returns the least sure step that is a guess. A frame that the runtime reports, too, is none.
+    fn guess(&self) -> Option<Trust> {
+        let guesses = self.frames.iter().filter_map(|frame| match frame.source {
+            Source::Unwound(trust) if trust.is_guess() && !frame.reported => Some(trust),
+            _ => None,
+        });
+        guesses.max()
+    }
+
     /// Returns the part of the stack that the walk claims to have.
     pub fn completeness(&self) -> Completeness {
         match self.gaps.first() {
             Some(gap) => Completeness::Partial(gap.reason),
+            None if let Some(guess) = self.guess() => Completeness::Guessed(guess),
             None if self.leaf_runs => Completeness::WithoutLeaf,
             None if self.relies_on_order => Completeness::Reportable,
             None => Completeness::Whole,

@@ -316,6 +316,7 @@ impl Comparison {
                 Some(MixedClaim::Whole) => ("whole", GOOD),
                 Some(MixedClaim::Reportable) => ("most", GOOD),
                 Some(MixedClaim::WithoutLeaf) => ("but leaf", GOOD),
+                Some(MixedClaim::Guessed) => ("guessed", BAD),
                 Some(MixedClaim::Partial(_)) => ("no", BAD),
                 None => ("dies", BAD),
             };

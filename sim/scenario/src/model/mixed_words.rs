@@ -74,6 +74,8 @@ pub enum MixedClaim {
     Reportable,
     /// The same without the native leaf, which runs on.
     WithoutLeaf,
+    /// The walk has every frame, if a guess is right.
+    Guessed,
     /// The walk has fewer frames: the first reason, from the leaf.
     Partial(ReasonKind),
 }
@@ -84,6 +86,7 @@ impl From<Completeness> for MixedClaim {
             Completeness::Whole => Self::Whole,
             Completeness::Reportable => Self::Reportable,
             Completeness::WithoutLeaf => Self::WithoutLeaf,
+            Completeness::Guessed(_) => Self::Guessed,
             Completeness::Partial(reason) => Self::Partial(reason.into()),
         }
     }

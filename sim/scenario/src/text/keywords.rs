@@ -244,7 +244,8 @@ keywords! {
         ; Unwind(UnwindErrorKind)
     }
     MixedClaim {
-        Whole "whole", Reportable "reportable", WithoutLeaf "without-leaf"; Partial(ReasonKind)
+        Whole "whole", Reportable "reportable", WithoutLeaf "without-leaf", Guessed "guessed"
+        ; Partial(ReasonKind)
     }
 }
 

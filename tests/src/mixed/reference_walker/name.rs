@@ -4,8 +4,8 @@ use super::{Frame, Item, Walk};
 use crate::mixed::Found;
 use clr_runtime::Outcome;
 use clr_runtime::TargetMemory;
-use clr_unwind::RegionKind;
-use clr_walker::mixed::{Completeness, FrameKind, Gap, MixedFrame, Reason};
+use clr_unwind::{RegionKind, Trust};
+use clr_walker::mixed::{Completeness, FrameKind, Gap, MixedFrame, Reason, Source};
 use clr_walker::profiling::{CallError, HResult, ProfilerInfo as _};
 
 impl<M: TargetMemory> Walk<'_, '_, M> {
@@ -32,6 +32,13 @@ impl<M: TargetMemory> Walk<'_, '_, M> {
         }
         let completeness = match gaps.first() {
             Some(gap) => Completeness::Partial(gap.reason),
+            // The runtime's report confirms a guess.
+            None if frames.iter().any(|frame| {
+                frame.source == Source::Unwound(Trust::StackTop) && !frame.reported
+            }) =>
+            {
+                Completeness::Guessed(Trust::StackTop)
+            }
             None if self.leaf_runs => Completeness::WithoutLeaf,
             None if self.relies_on_order => Completeness::Reportable,
             None => Completeness::Whole,

@@ -3,6 +3,7 @@
 
 mod allocation;
 mod compact;
+mod deceptions;
 mod epilogues;
 mod every_instruction;
 mod external;

@@ -9,6 +9,7 @@
 
 use super::*;
 use clr_recording::{CALLER, SeedLine};
+use clr_walker::mixed::{MixedFrame, Source};
 use clr_walker::profiling::FunctionId;
 
 /// A frame that the runtime reported, or that a walk found.
@@ -70,6 +71,30 @@ fn is_funclet(recording: &Recording, ip: u64) -> bool {
     entries.into_iter().any(|range| range.contains(&ip))
 }
 
+fn managed(frame: &MixedFrame) -> Option<Managed> {
+    match frame.kind {
+        FrameKind::Managed(function) => Some(Managed { function, ip: frame.ip, sp: frame.sp }),
+        _ => None,
+    }
+}
+
+/// Counts the frames that Frames of the runtime have led to, and of these what the runtime has not reported: a funclet,
+/// or a method that handles exceptions, or one rootward of the end of the call.
+fn led_on(recording: &Recording, runs: &[Run], stack: &MixedStack) -> [u64; 2] {
+    let reported = |sp| runs.iter().flat_map(|run| &run.frames).any(|frame| frame.sp == sp);
+    let last = runs.iter().flat_map(|run| &run.frames).map(|frame| frame.sp).max().unwrap_or(0);
+    let beyond = stack.frames.iter().skip_while(|frame| frame.source != Source::CallFrame);
+    let beyond = beyond.filter_map(managed).filter(|frame| frame.sp <= last);
+    let is_hidden = |frame: &Managed| {
+        let mut functions = recording.functions.iter();
+        functions.any(|it| it.exception_handling && it.function_id.0 == frame.function.0)
+    };
+    beyond.fold([0, 0], |[all, unreported], frame| {
+        let is_there = reported(frame.sp) || is_funclet(recording, frame.ip) || is_hidden(&frame);
+        [all + 1, unreported + u64::from(!is_there)]
+    })
+}
+
 fn walk(replay: &mut RecordingReplay<'_>, line: &WalkLine, start: &Registers) -> MixedStack {
     replay.prepare(line).unwrap();
     let native = SyntheticNative::default();
@@ -87,11 +112,9 @@ fn judge(
     run: &Run,
     stack: &MixedStack,
 ) -> Result<(usize, &'static str), &'static str> {
-    let frames = stack.frames.iter().filter_map(|frame| match frame.kind {
-        FrameKind::Managed(function) => Some(Managed { function, ip: frame.ip, sp: frame.sp }),
-        _ => None,
-    });
-    let all: Vec<Managed> = frames.collect();
+    // Behind native code a Frame of the runtime may lead on.
+    let run_of = stack.frames.iter().take_while(|frame| frame.source != Source::CallFrame);
+    let all: Vec<Managed> = run_of.filter_map(managed).collect();
     // The runtime reports the method in place of most of its funclets, and no methods that handle
     // exceptions.
     let is_hidden = |frame: &Managed| {
@@ -161,9 +184,14 @@ fn walks_that_ask_nothing_have_the_frames_that_the_runtime_reported() {
             };
             counts.add(format!("{generation}, walked"));
             let seed = line.call.seed.as_ref().map(SeedLine::registers);
-            for run in runs {
+            for run in &runs {
                 let stack = walk(&mut replay, line, &run.start);
-                let (common, end) = judge(recording, &run, &stack).unwrap_or_else(|wrong| {
+                let [beyond, unreported] = led_on(recording, &runs, &stack);
+                assert_eq!(unreported, 0, "{name}, walk {}\n{stack:#x?}", line.n);
+                if beyond > 0 {
+                    frames.add_many(format!("{generation}: frames that a Frame led to"), beyond);
+                }
+                let (common, end) = judge(recording, run, &stack).unwrap_or_else(|wrong| {
                     panic!("{name}, walk {}: {wrong}\n{:x?}\n{stack:#x?}", line.n, run.frames)
                 });
                 let is_seed =

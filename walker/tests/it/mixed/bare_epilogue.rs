@@ -67,3 +67,55 @@ fn other_code_and_other_words_are_no_way_to_a_caller() {
         };
     }
 }
+
+/// The end of a function with a frame pointer in libcoreclr.so of .NET Core 3.1: pop rbp; movzx eax, al; ret.
+/// The row of its body goes on: push rbp; mov rbp, rsp.
+const END_OF_RBP: &[u8] = &[0x5D, 0x0F, 0xB6, 0xC0, 0xC3];
+const PROGRAM_OF_RBP: &[u8] = &[0x41, 0x0E, 16, 0x86, 2, 0x43, 0x0D, 6];
+
+/// After `pop rbp` the row names the caller of the caller, which is a return address too.
+#[test]
+fn the_callers_caller_is_no_caller_where_a_row_names_it() {
+    let callers = [5, 6, 7].map(|n| returns_to(NATIVE, n));
+    for offset in [1, 4] {
+        let mut mock = Mock::new(&[NATIVE + AT as u64 + offset, 0, 0, 0]);
+        mock.patch(AT, END_OF_RBP);
+        let sp = mock.context.registers.rsp();
+        // The words of the callers' frames: rbp and the return address.
+        let words = [callers[0], sp + 24, callers[1], sp + 40, callers[2], 0, 0];
+        for (at, word) in (sp..).step_by(8).zip(words) {
+            mock.poke(at, word);
+        }
+        mock.context.registers.set(Gpr::Rbp, sp + 8);
+        let native = |range| Functions {
+            range,
+            augmentation: b"zR",
+            instructions: USUAL,
+            program: PROGRAM_OF_RBP,
+        };
+        let functions = [native((0x300, 0x100)), native((0x400, 0xC00))];
+        let stack = walk_read(&mock, &functions, Policy::Signal, LAZILY);
+        let found: Vec<_> = stack.frames.iter().skip(1).map(|frame| (frame.ip, frame.sp)).collect();
+        let expected = [(callers[0], sp + 8), (callers[1], sp + 24), (callers[2], sp + 40)];
+        assert_eq!(found, expected, "{offset}");
+        assert_eq!(stack.frames[1].source, Source::Unwound(Trust::EpilogueInstructions));
+        assert_eq!(stack.completeness(), Completeness::Whole);
+    }
+}
+
+/// Before the runtime is up, it cannot say what is managed; a native image needs no question.
+#[test]
+fn native_frames_have_their_names_before_the_runtime_is_up() {
+    let mut mock = Mock::new(&[NATIVE + 0x320, 0, 0, 0]);
+    mock.lookup = Some(HResult::NOT_YET_AVAILABLE);
+    let sp = mock.context.registers.rsp();
+    mock.poke(sp, returns_to(NATIVE, 5));
+    mock.poke(sp + 8, 0);
+    let native =
+        Functions { range: (0x300, 0xD00), augmentation: b"zR", instructions: USUAL, program: &[] };
+    let stack = walk_read(&mock, &[native], Policy::Signal, LAZILY);
+    let kinds: Vec<_> = stack.frames.iter().map(|frame| frame.kind).collect();
+    let native = |rva| FrameKind::Native { image: NATIVE, rva };
+    assert_eq!(kinds, [native(0x320), native(0x542)]);
+    assert!(!matches!(stack.gaps.first().map(|gap| gap.reason), Some(Reason::Lookup(_))));
+}

@@ -173,6 +173,13 @@ impl Mock {
         self.code[info..info + 8].copy_from_slice(&[1, 8, 2, 0x03, 8, 0x03, 4, 0x22]);
     }
 
+    /// Gives all functions frames of 96 bytes.
+    pub(crate) fn use_wide_frames(&mut self) {
+        // sub rsp, 88
+        let info = CODE_SIZE as usize;
+        self.code[info..info + 8].copy_from_slice(&[1, 4, 1, 0, 4, 0xA2, 0, 0]);
+    }
+
     /// Writes a word into the stack.
     pub(crate) fn poke(&mut self, address: u64, value: u64) {
         let at = (address - STACK) as usize;

@@ -2,6 +2,7 @@
 
 mod advice;
 mod bare_epilogue;
+mod call_frame;
 mod cold_end;
 mod hijacked;
 mod image;

@@ -81,7 +81,7 @@ fn a_stub_is_left_if_the_word_on_top_of_the_stack_follows_a_call_in_a_method() {
     let ips = [UNKNOWN, returns_to(MANAGED, 2), returns_to(NATIVE, 4)];
     let mock = stub(ips[1], &ips);
     let stack = mock.walk(Policy::Signal);
-    assert_eq!(stack.completeness(), Completeness::Whole);
+    assert_eq!(stack.completeness(), Completeness::Guessed(Trust::StackTop));
     assert_eq!(functions(&stack), [None, Some(function_at(ips[1])), None]);
     assert_eq!(stack.frames[0].kind, FrameKind::Unknown);
     assert_eq!(stack.frames[1].source, Source::Unwound(Trust::StackTop));
@@ -113,9 +113,75 @@ fn a_stub_that_has_pushed_a_register_is_left_by_the_word_above() {
     assert_eq!(stack.completeness(), Completeness::Whole);
     assert_eq!(stack.frames[1].source, Source::Unwound(Trust::Stub));
     assert_eq!((stack.frames[1].ip, stack.frames[1].sp), (ips[1], sp(1)));
-    for stack in [leaf(&[0x5A, 0xC3], ips[1]), leaf(&pops, 7)] {
+    // pop rdx; call rax
+    for stack in [leaf(&[0x5A, 0xFF, 0xD0], ips[1]), leaf(&pops, 7)] {
         assert_eq!(stack.frames.len(), 1);
     }
+}
+
+/// A JIT's code with a frame has an old return address on top of its stack, from a call that its caller has
+/// made before.
+#[test]
+fn an_old_return_address_on_top_of_the_stack_is_no_caller() {
+    let ips = [UNKNOWN, returns_to(MANAGED, 2), returns_to(NATIVE, 4)];
+    let lost = Reason::Unwind(UnwindError::UnknownCode { address: UNKNOWN + 0x60 });
+    let is_lost = |stack: &MixedStack| {
+        stack.frames.len() == 1 && stack.completeness() == Completeness::Partial(lost)
+    };
+    // A stack that is aligned as in a body.
+    let mut mock = stub(ips[1], &ips);
+    mock.context.registers.set(Gpr::Rsp, sp(1) - 16);
+    mock.poke(sp(1) - 16, ips[1]);
+    assert!(is_lost(&mock.walk(Policy::Signal)));
+    // call rel32 to `mov r10, target; jmp r10`; call [rip+8].
+    let relative =
+        |to: u64| [&[0xE8][..], &(to.wrapping_sub(ips[1]) as u32).to_le_bytes()].concat();
+    let (to_stub, through_cell) = (relative(MANAGED + 0x800), [0xFF, 0x15, 8, 0, 0, 0]);
+    for (call, target, is_left) in [
+        (&to_stub[..], UNKNOWN + 0x60, true),
+        (&to_stub, UNKNOWN, true),
+        (&to_stub, UNKNOWN + 0x61, false),
+        (&to_stub, UNKNOWN - 0x1000, false),
+        (&to_stub, NATIVE + 0x500, false),
+        (&relative(MANAGED + 0x900), UNKNOWN + 0x60, false),
+        (&through_cell, UNKNOWN + 0x50, true),
+        // A cell may have been replaced since, but code of the map does not go on elsewhere.
+        (&through_cell, 0x7777_0000, true),
+        (&through_cell, NATIVE + 0x500, false),
+        (&through_cell, MANAGED + 0x800, false),
+    ] {
+        let mut mock = stub(ips[1], &ips);
+        let address = if call == to_stub { target } else { NATIVE };
+        mock.patch(
+            0x800,
+            &[&[0x49, 0xBA][..], &address.to_le_bytes(), &[0x41, 0xFF, 0xE2]].concat(),
+        );
+        let end = (ips[1] - MANAGED) as usize;
+        mock.patch(end - call.len(), call);
+        mock.patch(end + 8, &target.to_le_bytes());
+        let stack = mock.walk(Policy::Signal);
+        assert_eq!(is_lost(&stack), !is_left, "{call:02x?} {target:#x}");
+    }
+}
+
+/// Unknown code whose instructions lead to its return needs no guess.
+#[test]
+fn unknown_code_is_left_by_its_return() {
+    let ips = [UNKNOWN, returns_to(MANAGED, 2), returns_to(NATIVE, 4)];
+    // mov eax, ebx; add rsp, 24; ret: an old return address is on top of the stack.
+    let leave = [0x89, 0xD8, 0x48, 0x83, 0xC4, 24, 0xC3];
+    let mut mock = stub(ips[1], &ips);
+    mock.context.registers.set(Gpr::Rsp, sp(1) - 32);
+    mock.poke(sp(1) - 32, returns_to(MANAGED, 9));
+    mock.patch(0x60, &leave);
+    let stack = mock.walk(Policy::Signal);
+    assert_eq!(stack.completeness(), Completeness::Whole);
+    assert_eq!(stack.frames[1].source, Source::Unwound(Trust::FollowedCode));
+    assert_eq!((stack.frames[1].ip, stack.frames[1].sp), (ips[1], sp(1)));
+    // Its return address has to follow a call.
+    mock.poke(sp(1) - 8, ips[1] + 1);
+    mock.poke(sp(1) - 32, 0);
+    assert_eq!(mock.walk(Policy::Signal).frames.len(), 1);
 }
 
 /// Only interrupted code may be a stub: a stub calls nothing.

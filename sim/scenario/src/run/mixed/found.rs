@@ -179,7 +179,7 @@ impl FoundMixedFrame {
     pub const fn trust(&self) -> Option<clr_unwind::Trust> {
         match self.frame.source {
             Source::Unwound(trust) => Some(trust),
-            Source::Context | Source::Snapshot => None,
+            Source::Context | Source::Snapshot | Source::CallFrame => None,
         }
     }
 
@@ -288,6 +288,7 @@ impl fmt::Display for FoundMixed {
             Some(Completeness::Whole) => writeln!(f, "whole")?,
             Some(Completeness::Reportable) => writeln!(f, "reportable")?,
             Some(Completeness::WithoutLeaf) => writeln!(f, "without-leaf")?,
+            Some(Completeness::Guessed(_)) => writeln!(f, "guessed")?,
             Some(Completeness::Partial(reason)) => writeln!(f, "partial: {reason}")?,
             None => {}
         }

@@ -62,10 +62,9 @@ fn contradiction(expected: &ExpectedMixed, has_claim: bool, has_gap: bool) -> Op
     let missing = |missing| Some(ProblemKind::MissingNode { node: "expect", missing });
     match expected.claim {
         None if !has_claim && expected.comes_back() => missing("complete"),
-        Some(MixedClaim::Whole | MixedClaim::Reportable | MixedClaim::WithoutLeaf) if has_gap => {
-            Some(ProblemKind::CompleteWithGap)
-        }
         Some(MixedClaim::Partial(_)) if !has_gap => missing("gap"),
+        Some(MixedClaim::Partial(_)) => None,
+        Some(_) if has_gap => Some(ProblemKind::CompleteWithGap),
         _ => None,
     }
 }

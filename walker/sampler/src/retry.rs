@@ -51,6 +51,8 @@ pub struct CopiedStack {
     pub from: u64,
     /// The stack from there to its base.
     pub copy: Vec<u8>,
+    /// As of the sample.
+    pub thread_pointer: u64,
 }
 
 impl Default for Retry {
@@ -66,9 +68,9 @@ impl Retry {
         let is_kept =
             sample.buffer.lacks_code() && !sample.copy.is_empty() && self.waiting.len() < MOST;
         if is_kept {
-            let copy = sample.copy.clone();
+            let (copy, thread_pointer) = (sample.copy.clone(), sample.thread_pointer);
             let (registers, bounds, from) = (sample.registers, sample.stack, sample.copy_from);
-            let stack = CopiedStack { registers, bounds, from, copy };
+            let stack = CopiedStack { registers, bounds, from, copy, thread_pointer };
             let (thread, nanoseconds) = (sample.thread, sample.nanoseconds);
             self.waiting.push_back(Waiting {
                 thread,
@@ -114,10 +116,11 @@ impl Retry {
 impl Waiting {
     /// Moves what belongs to the walk into the sample.
     fn fill(self, sample: &mut Sample) {
-        let CopiedStack { registers, bounds, from, copy } = self.stack;
+        let CopiedStack { registers, bounds, from, copy, thread_pointer } = self.stack;
         sample.thread = self.thread;
         sample.nanoseconds = self.nanoseconds;
         sample.registers = registers;
+        sample.thread_pointer = thread_pointer;
         sample.stack = bounds;
         sample.copy_from = from;
         sample.copy = copy;

@@ -5,7 +5,10 @@
 //! of its own. The runtime says which frame is which. The two walks have to agree frame by frame, and the claim of the
 //! first one has to be true.
 
+#[cfg(target_os = "linux")]
+mod execute;
 mod frame;
+mod leaves;
 mod managed;
 mod mode;
 #[cfg(target_os = "linux")]
@@ -18,9 +21,10 @@ mod suspended;
 use crate::settings::Settings;
 use clr_sampler::{Process, Report, Sample, allocations, os};
 use clr_unwind::{Gpr, Position, UnwindError};
-use clr_walker::mixed::{Completeness, FrameKind, MixedStack, Policy, Reason, Source};
+use clr_walker::mixed::{Completeness, FrameKind, MixedFrame, MixedStack, Policy, Reason, Source};
 use clr_walker::profiling::{FunctionId, HResult};
 use frame::{Frame, Pages, StackCopy};
+use leaves::Leaves;
 pub(crate) use mode::Checking;
 use second::{Native, Second, Stepped};
 use serde_json::json;
@@ -86,6 +90,7 @@ pub(super) struct Check {
     snapshots: u64,
     /// Number of frames of snapshots that the walk does not have, or has elsewhere.
     snapshot_frames_missing: u64,
+    leaves: Leaves,
     troubles: u64,
     claims: BTreeMap<String, u64>,
     /// Durations of walks.
@@ -130,14 +135,26 @@ impl Check {
         let missing = missing_reports(sample, stack);
         self.snapshots += u64::from(sample.snapshot == Some(HResult::OK));
         self.snapshot_frames_missing += missing;
-        let (seen, end) = self.second(process, sample, stack);
-        let judgement = match self.settings.policy {
+        let caller = match self.settings.policy {
+            Policy::Signal => self.leaves.caller(sample),
+            _ => None,
+        };
+        let (seen, end) = self.second(process, sample, stack, caller);
+        let mut judgement = match self.settings.policy {
             Policy::RuntimeSuspended => {
                 let claims = !matches!(stack.completeness(), Completeness::Partial(_));
                 suspended::judge(&stack.frames, claims, &seen, end, sample.has_thrown)
             }
             _ => judge(stack, &seen, end),
         };
+        // Nobody knows the caller of a leaf that could not be executed: both may be wrong.
+        let is_same = |seen: &Seen, frame: &MixedFrame| (seen.ip, seen.sp) == (frame.ip, frame.sp);
+        let callers = seen.get(1).zip(stack.frames.get(1));
+        let differ = callers.is_some_and(|(seen, frame)| !is_same(seen, frame));
+        if self.settings.policy == Policy::Signal && caller.is_none() && differ {
+            self.leaves.disputed += 1;
+            judgement = Judgement { is_unjudged: true, ..Judgement::default() };
+        }
         self.wrong_frames += judgement.wrong_frames;
         self.false_whole += u64::from(judgement.is_false_claim);
         self.complete += u64::from(judgement.has_all_managed);
@@ -154,18 +171,22 @@ impl Check {
         }
     }
 
-    /// Makes the second walk. Where it is lost, it goes on from the next frame of the first walk, whose
+    /// Makes the second walk, which begins with the true `caller` of the leaf, if it is known. Where it is lost, it goes on from the next frame of the first walk, whose
     /// other frames have to agree then: no wrong place on a stack leads to the thread's first function.
     fn second(
         &mut self,
         process: &Process,
         sample: &Sample,
         first: &MixedStack,
+        caller: Option<Frame>,
     ) -> (Vec<Seen>, End) {
         let loads = os::loads();
         if std::mem::replace(&mut self.loads, loads) != loads {
             self.images = os::images();
             self.pages.clear();
+            if let Some(native) = &self.native {
+                native.forget();
+            }
         }
         let now = Pages::default();
         let walk = Second {
@@ -190,7 +211,20 @@ impl Check {
             let method = walk.method(&frame, is_interrupted);
             let is_hidden = is_suspended && walk.is_hidden(&frame, is_interrupted);
             seen.push(Seen { ip: frame.rip, sp: frame.rsp(), method, is_hidden });
-            match walk.step(&mut frame, method, is_interrupted) {
+            let mut stepped = walk.step(&mut frame, method, is_interrupted);
+            if let Some(caller) = caller.filter(|_| seen.len() == 1) {
+                // A hijacked return leads to the runtime: the true address is not on the stack.
+                let is_hijacked = !walk.follows_call(caller.rip);
+                self.leaves.opinions_wrong += u64::from(
+                    !is_hijacked && (frame.rip, frame.rsp()) != (caller.rip, caller.rsp()),
+                );
+                frame = caller;
+                stepped = Stepped::Caller { interrupted: false };
+                if is_hijacked && let Some(next) = first.frames.get(1) {
+                    frame.rip = next.ip;
+                }
+            }
+            match stepped {
                 Stepped::Caller { interrupted } => is_interrupted = interrupted,
                 Stepped::Root => return (seen, End::Root),
                 Stepped::Lost => {
@@ -228,6 +262,10 @@ impl Check {
             "false_whole": self.false_whole,
             "unjudged": self.unjudged,
             "bridged": self.bridged,
+            "leaves_executed": self.leaves.executed,
+            "leaves_unjudged": self.leaves.unjudged,
+            "opinions_wrong": self.leaves.opinions_wrong,
+            "disputed": self.leaves.disputed,
             "complete": self.complete,
             "late": self.late,
             "snapshots": self.snapshots,

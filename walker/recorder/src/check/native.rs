@@ -67,6 +67,9 @@ const CREATE_SPACE: &CStr = c"_Ux86_64_create_addr_space";
 const INIT_REMOTE: &CStr = c"_Ux86_64_init_remote";
 const STEP: &CStr = c"_Ux86_64_step";
 const GET_REGISTER: &CStr = c"_Ux86_64_get_reg";
+type FlushCache = unsafe extern "C" fn(*mut c_void, u64, u64);
+
+const FLUSH_CACHE: &CStr = c"_Ux86_64_flush_cache";
 const SEARCH_TABLE: &CStr = c"_Ux86_64_dwarf_search_unwind_table";
 
 /// The functions of the library.
@@ -77,6 +80,7 @@ pub(super) struct Libunwind {
     step: Step,
     get_reg: GetRegister,
     search: SearchTable,
+    flush: FlushCache,
 }
 
 // SAFETY: the check belongs to the sampler, which is one thread.
@@ -121,8 +125,15 @@ impl Libunwind {
                 step: transmute::<*mut c_void, Step>(function(STEP)?),
                 get_reg: transmute::<*mut c_void, GetRegister>(function(GET_REGISTER)?),
                 search: transmute::<*mut c_void, SearchTable>(function(SEARCH_TABLE)?),
+                flush: transmute::<*mut c_void, FlushCache>(function(FLUSH_CACHE)?),
             })
         }
+    }
+
+    /// Forgets what the library knows of images: another one may be at the address of one that was unloaded.
+    pub(super) fn forget(&self) {
+        // SAFETY: the space lives for ever; 0 to 0 are all addresses.
+        unsafe { (self.flush)(self.space, 0, 0) };
     }
 
     /// Moves a native frame to its caller. `is_at_instruction`: `frame.rip` is the address of its

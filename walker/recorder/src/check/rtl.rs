@@ -41,6 +41,10 @@ struct Context {
 pub(super) struct Rtl;
 
 impl Rtl {
+    /// Does nothing: the system looks each image up.
+    #[expect(clippy::unused_self, reason = "as the other unwinder has it")]
+    pub(super) fn forget(&self) {}
+
     /// Returns the unwinder, which is always there.
     #[expect(clippy::unnecessary_wraps, reason = "libunwind may be missing")]
     pub(super) const fn load() -> Option<Self> {

@@ -82,12 +82,8 @@ impl Second<'_> {
                 Some(_) if self.is_first(inside, sp) => return Stepped::Root,
                 Some(_) | None => return Stepped::Lost,
             }
-        } else if is_interrupted {
-            // A stub, as far as one can see: entered by a call, without a frame.
-            let Some(caller) = self.stack.read(sp) else { return Stepped::Lost };
-            frame.rip = caller;
-            frame.registers[4] = sp + 8;
         } else {
+            // Only execution shows what unknown code does.
             return Stepped::Lost;
         }
         // Data on the stack may look like a call. libunwind leaves OnHijackTripThread for such an
@@ -133,7 +129,7 @@ impl Second<'_> {
     }
 
     /// Returns true if the instruction before `ip` (VA) may be a call.
-    fn follows_call(&self, ip: u64) -> bool {
+    pub(super) fn follows_call(&self, ip: u64) -> bool {
         let mut code = [0; 8];
         if self.now.fill(ip.wrapping_sub(8), &mut code).is_none() {
             return false;

@@ -61,6 +61,8 @@ pub struct Sample {
     pub has_thrown: bool,
     /// The interrupted registers.
     pub registers: Registers,
+    /// The thread's own segment base, where its variables are (VA), if it took the sample itself; else 0.
+    pub thread_pointer: u64,
     /// The walk.
     pub buffer: WalkBuffer,
     /// Duration of the walk.
@@ -107,6 +109,7 @@ impl Sample {
             stack: StackBounds { limit: 0, base: 0, root: StackRoot::Undefined },
             has_thrown: false,
             registers: Registers::default(),
+            thread_pointer: 0,
             buffer: WalkBuffer::new(MOST_FRAMES),
             nanoseconds: 0,
             nanoseconds_again: None,

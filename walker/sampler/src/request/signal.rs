@@ -69,6 +69,7 @@ impl Request {
             sample.thread = thread.id();
             sample.stack = stack;
             sample.registers = *registers;
+            sample.thread_pointer = os::own_thread_pointer();
             let forbids = |ip| process.code.code_map().find_function(ip).is_none();
             let policy = match self.walks.policy {
                 // Its walks are the sampler's. This one comes with the copy for a second opinion.

@@ -1,0 +1,392 @@
+//! The truth about a leaf: what its code returns to when it is executed.
+//!
+//! A copy of the process gets the recorded registers and stack, and goes on from the interrupted instruction under
+//! `ptrace`, one instruction after the other, until the frame has returned. What it calls runs to its end at
+//! once. Nothing that the copy does leaves it: system calls that reach further are not made, and get a result
+//! with which waits end. No unwind data is read, so no belief about them is shared with a walk.
+//!
+//! The copy is forked from a helper process, which shares the memory of this one and is waited for, as the child of
+//! `vfork` is: so stops of the copy send no signal to the runtime.
+
+use clr_sampler::Sample;
+use clr_unwind::{Gpr, Registers};
+use std::ffi::{c_int, c_long, c_void};
+use std::mem::{offset_of, zeroed};
+use std::ptr::null_mut;
+
+/// Maximum number of instructions of the leaf itself.
+const MOST_STEPS: u32 = 20_000;
+/// Maximum number of system calls.
+const MOST_SYSTEM_CALLS: u32 = 64;
+/// The time that a leaf has, in microseconds.
+const PATIENCE: i64 = 200_000;
+/// Size of the helper's stack in bytes.
+const STACK: usize = 256 << 10;
+/// `PTRACE_SYSEMU` of `sys/ptrace.h`: goes on to the next system call, and does not make it.
+const SYSEMU: u32 = 31;
+/// Offset of the debug registers in `struct user` (`sys/user.h`).
+const DEBUG_REGISTERS: usize = offset_of!(libc::user, u_debugreg);
+/// Enables the first debug register, locally, for executed instructions.
+const ENABLE_FIRST: u64 = 1;
+
+/// The reason why a leaf was not executed to its return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Unjudged {
+    /// The system has no `ptrace`, or no debug registers.
+    NotPossible,
+    /// Too many instructions: the leaf spins, or is a long loop.
+    Long,
+    /// What the leaf has called did not come back.
+    CalledForEver,
+    /// It waits in the kernel, again and again.
+    Waits,
+    /// A signal: memory has changed since, or the leaf throws.
+    Faults,
+    /// The leaf ends the thread or the process.
+    Exits,
+}
+
+impl Unjudged {
+    /// Returns the name in results.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::NotPossible => "not possible",
+            Self::Long => "long",
+            Self::CalledForEver => "called for ever",
+            Self::Waits => "waits",
+            Self::Faults => "faults",
+            Self::Exits => "exits",
+        }
+    }
+}
+
+/// The caller that a leaf has returned to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Returned {
+    pub(super) ip: u64,
+    /// The registers in the order of machine code.
+    pub(super) registers: [u64; 16],
+}
+
+/// The work of the helper process, and its result.
+struct Work<'s> {
+    registers: &'s Registers,
+    /// The thread's own segment base (VA); 0 if it is not known.
+    thread_pointer: u64,
+    stack: &'s [u8],
+    stack_from: u64,
+    result: Result<Returned, Unjudged>,
+}
+
+/// Executes the leaf of a sample to its return.
+pub(super) fn leaf(sample: &Sample) -> Result<Returned, Unjudged> {
+    let mut work = Work {
+        registers: &sample.registers,
+        thread_pointer: sample.thread_pointer,
+        stack: &sample.copy,
+        stack_from: sample.copy_from,
+        result: Err(Unjudged::NotPossible),
+    };
+    let mut stack = vec![0_u128; STACK / 16];
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK;
+    // SAFETY: the helper has a stack of its own, and this thread waits until it has ended; `help` touches nothing of
+    // this process but `work`.
+    unsafe {
+        let top = stack.as_mut_ptr_range().end.cast::<c_void>();
+        let helper = libc::clone(help, top, flags, (&raw mut work).cast());
+        if helper > 0 {
+            libc::waitpid(helper, null_mut(), libc::__WALL);
+        }
+    }
+    work.result
+}
+
+/// Runs in the helper process.
+extern "C" fn help(work: *mut c_void) -> c_int {
+    // SAFETY: `leaf` passes this, and waits.
+    let work = unsafe { &mut *work.cast::<Work<'_>>() };
+    // The handlers are the runtime's: none may run in this process.
+    set_mask(!0);
+    // SAFETY: only the copy returns from this with 0. A plain call makes no other preparations of a library.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } as i32;
+    if pid == 0 {
+        become_copy(work);
+    }
+    if pid > 0 {
+        let mut copy = Copy { pid, system_calls: 0 };
+        work.result = copy.run(work);
+        // SAFETY: the process is this one's child.
+        unsafe {
+            libc::kill(pid, libc::SIGKILL);
+            libc::waitpid(pid, null_mut(), libc::__WALL);
+        }
+    }
+    // The C library's part of a process's end is not for a helper.
+    // SAFETY: this ends the helper alone.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
+    0
+}
+
+/// Blocks these signals of the calling thread, in the kernel's form.
+fn set_mask(mask: u64) {
+    // SAFETY: the kernel reads 8 bytes.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            &raw const mask,
+            0_usize,
+            8_usize,
+        )
+    };
+}
+
+/// Lays the recorded stack out, and stops. The helper never lets this go on.
+fn become_copy(work: &Work<'_>) {
+    let limit = libc::timeval { tv_sec: 0, tv_usec: PATIENCE };
+    // SAFETY: the thread of the stack does not exist in this process, and the bytes were its own.
+    unsafe {
+        let to = work.stack_from as *mut u8;
+        to.copy_from_nonoverlapping(work.stack.as_ptr(), work.stack.len());
+        let once = libc::itimerval { it_interval: zeroed(), it_value: limit };
+        libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &raw const once, 0_usize);
+        libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0);
+        set_mask(0);
+        libc::syscall(libc::SYS_kill, libc::syscall(libc::SYS_getpid), libc::SIGSTOP);
+        libc::syscall(libc::SYS_exit_group, 1);
+    }
+}
+
+/// A kind of instruction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Call,
+    Return,
+    SystemCall,
+    Other,
+}
+
+/// Returns the kind of the instruction that `code` begins with.
+fn kind(code: &[u8]) -> Kind {
+    let is_prefix = |byte: &u8| {
+        matches!(byte, 0x66 | 0x67 | 0xF0 | 0xF2 | 0xF3 | 0x2E | 0x36 | 0x3E | 0x26 | 0x64 | 0x65)
+            || byte & 0xF0 == 0x40
+    };
+    let prefixes = code.iter().take_while(|byte| is_prefix(byte)).count();
+    match code.get(prefixes..) {
+        Some([0xC3 | 0xC2, ..]) => Kind::Return,
+        Some([0xE8, ..]) => Kind::Call,
+        Some([0xFF, modrm, ..]) if modrm >> 3 & 7 == 2 => Kind::Call,
+        Some([0x0F, 0x05, ..]) => Kind::SystemCall,
+        _ => Kind::Other,
+    }
+}
+
+/// The copy of the process.
+struct Copy {
+    pid: i32,
+    system_calls: u32,
+}
+
+impl Copy {
+    /// Executes the leaf to its return.
+    fn run(&mut self, work: &Work<'_>) -> Result<Returned, Unjudged> {
+        if self.wait()? != libc::SIGSTOP {
+            return Err(Unjudged::NotPossible);
+        }
+        self.ask(libc::PTRACE_SETOPTIONS, 0, libc::PTRACE_O_EXITKILL as usize)?;
+        let mut now = self.registers()?;
+        put(&mut now, work);
+        self.set_registers(&now)?;
+        let start = work.registers.rsp();
+        for _ in 0..MOST_STEPS {
+            let mut code = [0; 15];
+            self.read(now.rip, &mut code);
+            let before = now;
+            match kind(&code) {
+                Kind::SystemCall => {
+                    now.rip += 2;
+                    self.system_call(&mut now, before.rax)?;
+                    continue;
+                }
+                // A word that the leaf itself has pushed is no return address: the return is a jump.
+                Kind::Return if before.rsp >= start => {
+                    now = self.step()?;
+                    return Ok(Returned { ip: now.rip, registers: in_order(&now) });
+                }
+                Kind::Call => {
+                    now = self.step()?;
+                    if now.rsp == before.rsp.wrapping_sub(8) {
+                        now = self.run_call(&now)?;
+                    }
+                }
+                _ => now = self.step()?,
+            }
+        }
+        Err(Unjudged::Long)
+    }
+
+    /// Runs what was called right now to its return.
+    fn run_call(
+        &mut self,
+        entered: &libc::user_regs_struct,
+    ) -> Result<libc::user_regs_struct, Unjudged> {
+        let mut word = [0; 8];
+        self.read(entered.rsp, &mut word);
+        let (address, above) = (u64::from_le_bytes(word), entered.rsp);
+        self.ask(libc::PTRACE_POKEUSER, DEBUG_REGISTERS, address as usize)?;
+        self.ask(libc::PTRACE_POKEUSER, DEBUG_REGISTERS + 7 * 8, ENABLE_FIRST as usize)?;
+        loop {
+            self.ask(SYSEMU, 0, 0)?;
+            let signal = self.wait()?;
+            let mut now = self.registers()?;
+            // The stop is at a system call if the kernel has noted one.
+            if signal == libc::SIGTRAP && now.orig_rax.cast_signed() >= 0 {
+                let number = now.orig_rax;
+                self.system_call(&mut now, number)?;
+            } else if signal == libc::SIGTRAP && now.rip == address {
+                if now.rsp > above {
+                    self.ask(libc::PTRACE_POKEUSER, DEBUG_REGISTERS + 7 * 8, 0)?;
+                    return Ok(now);
+                }
+                // A deeper call of the same function: this instruction is executed without the stop.
+                self.step()?;
+            } else {
+                return Err(stopped_by(signal));
+            }
+        }
+    }
+
+    /// Makes a system call that stays in the copy, or gives it a result with which a wait ends. `now.rip` is behind
+    /// the instruction.
+    fn system_call(
+        &mut self,
+        now: &mut libc::user_regs_struct,
+        number: u64,
+    ) -> Result<(), Unjudged> {
+        self.system_calls += 1;
+        if self.system_calls > MOST_SYSTEM_CALLS {
+            return Err(Unjudged::Waits);
+        }
+        now.orig_rax = u64::MAX;
+        match number.cast_signed() {
+            libc::SYS_exit | libc::SYS_exit_group | libc::SYS_rt_sigreturn => {
+                return Err(Unjudged::Exits);
+            }
+            libc::SYS_mmap
+            | libc::SYS_munmap
+            | libc::SYS_mprotect
+            | libc::SYS_madvise
+            | libc::SYS_brk
+            | libc::SYS_gettid
+            | libc::SYS_getpid
+            | libc::SYS_clock_gettime
+            | libc::SYS_getcpu => {
+                now.rip -= 2;
+                now.rax = number;
+                self.set_registers(now)?;
+                *now = self.step()?;
+                return Ok(());
+            }
+            // A wait without a limit ends with this, too.
+            libc::SYS_futex => now.rax = (-i64::from(libc::ETIMEDOUT)).cast_unsigned(),
+            libc::SYS_write | libc::SYS_pwrite64 => now.rax = now.rdx,
+            _ => now.rax = 0,
+        }
+        // The instruction overwrites these.
+        (now.rcx, now.r11) = (now.rip, now.eflags);
+        self.set_registers(now)
+    }
+
+    /// Executes one instruction.
+    fn step(&self) -> Result<libc::user_regs_struct, Unjudged> {
+        self.ask(libc::PTRACE_SINGLESTEP, 0, 0)?;
+        match self.wait()? {
+            libc::SIGTRAP => self.registers(),
+            libc::SIGALRM => Err(Unjudged::Long),
+            signal => Err(stopped_by(signal)),
+        }
+    }
+
+    /// Waits for the next stop, and returns its signal.
+    fn wait(&self) -> Result<c_int, Unjudged> {
+        let mut status = 0;
+        // SAFETY: the pointer is to a local.
+        let waited = unsafe { libc::waitpid(self.pid, &raw mut status, libc::__WALL) };
+        if waited == self.pid && libc::WIFSTOPPED(status) {
+            Ok(libc::WSTOPSIG(status))
+        } else {
+            Err(Unjudged::Exits)
+        }
+    }
+
+    fn registers(&self) -> Result<libc::user_regs_struct, Unjudged> {
+        // SAFETY: a structure of numbers.
+        let mut registers: libc::user_regs_struct = unsafe { zeroed() };
+        self.ask(libc::PTRACE_GETREGS, 0, (&raw mut registers) as usize)?;
+        Ok(registers)
+    }
+
+    fn set_registers(&self, registers: &libc::user_regs_struct) -> Result<(), Unjudged> {
+        self.ask(libc::PTRACE_SETREGS, 0, (&raw const *registers) as usize)
+    }
+
+    fn ask(&self, request: u32, address: usize, data: usize) -> Result<(), Unjudged> {
+        // SAFETY: the requests above read and write the structures that they are given, and else the child alone.
+        let result: c_long = unsafe { libc::ptrace(request, self.pid, address, data) };
+        if result < 0 { Err(Unjudged::NotPossible) } else { Ok(()) }
+    }
+
+    /// Reads memory of the copy; what cannot be read stays 0.
+    fn read(&self, address: u64, to: &mut [u8]) {
+        let local = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
+        let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: to.len() };
+        // SAFETY: the kernel checks the other process's addresses.
+        unsafe { libc::process_vm_readv(self.pid, &raw const local, 1, &raw const remote, 1, 0) };
+    }
+}
+
+const fn stopped_by(signal: c_int) -> Unjudged {
+    if signal == libc::SIGALRM { Unjudged::CalledForEver } else { Unjudged::Faults }
+}
+
+/// Puts the recorded registers in.
+fn put(to: &mut libc::user_regs_struct, work: &Work<'_>) {
+    let gpr = |register| work.registers.get(register);
+    to.rip = work.registers.rip;
+    for (to, register) in [
+        (&mut to.rax, Gpr::Rax),
+        (&mut to.rcx, Gpr::Rcx),
+        (&mut to.rdx, Gpr::Rdx),
+        (&mut to.rbx, Gpr::Rbx),
+        (&mut to.rsp, Gpr::Rsp),
+        (&mut to.rbp, Gpr::Rbp),
+        (&mut to.rsi, Gpr::Rsi),
+        (&mut to.rdi, Gpr::Rdi),
+        (&mut to.r8, Gpr::R8),
+        (&mut to.r9, Gpr::R9),
+        (&mut to.r10, Gpr::R10),
+        (&mut to.r11, Gpr::R11),
+        (&mut to.r12, Gpr::R12),
+        (&mut to.r13, Gpr::R13),
+        (&mut to.r14, Gpr::R14),
+        (&mut to.r15, Gpr::R15),
+    ] {
+        *to = gpr(register);
+    }
+    // No system call is under way.
+    to.orig_rax = u64::MAX;
+    if work.thread_pointer != 0 {
+        to.fs_base = work.thread_pointer;
+    }
+}
+
+const fn in_order(from: &libc::user_regs_struct) -> [u64; 16] {
+    [
+        from.rax, from.rcx, from.rdx, from.rbx, from.rsp, from.rbp, from.rsi, from.rdi, from.r8,
+        from.r9, from.r10, from.r11, from.r12, from.r13, from.r14, from.r15,
+    ]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+use super::*;
+
+// The functions to execute, and labels in them.
+core::arch::global_asm!(
+    // As in libcoreclr.so of .NET Core 3.1, an epilogue whose row is the body's.
+    ".globl executed_epilogue",
+    "executed_epilogue: pop rbp; movzx eax, al; ret",
+    // A call, a loop, a system call (getpid), a jump by a return, a tail jump.
+    ".globl executed_body",
+    "executed_body: sub rsp, 24; call 5f; mov ecx, 3",
+    "2: dec ecx; jnz 2b",
+    "mov eax, 39; syscall",
+    "lea rax, [rip + 3f]; push rax; ret",
+    "3: add rsp, 24; jmp 5f",
+    "5: ret",
+    ".globl executed_spin",
+    "executed_spin: jmp executed_spin",
+    ".globl executed_fault",
+    "executed_fault: xor eax, eax; mov [rax], eax; ret",
+    ".globl executed_wait",
+    "executed_wait: mov eax, 202; syscall; jmp executed_wait",
+    ".globl executed_exit",
+    "executed_exit: mov eax, 60; syscall; ret",
+    ".globl executed_call_of_spin",
+    "executed_call_of_spin: call executed_spin; ret",
+);
+
+unsafe extern "C" {
+    fn executed_epilogue();
+    fn executed_body();
+    fn executed_spin();
+    fn executed_fault();
+    fn executed_wait();
+    fn executed_exit();
+    fn executed_call_of_spin();
+}
+
+/// Executes the code at `code` on a stack with `words`, in memory that is no thread's. Returns ip, and rsp as a
+/// number of words.
+fn run(code: unsafe extern "C" fn(), words: &[u64]) -> Result<(u64, u64), Unjudged> {
+    let room = vec![0_u128; 4096];
+    let from = room.as_ptr() as u64;
+    let mut sample = Sample::new(1 << 20);
+    let used = 32 << 10;
+    sample.copy = vec![0xCC; 48 << 10];
+    for (at, word) in (used..).step_by(8).zip(words) {
+        sample.copy[at..][..8].copy_from_slice(&word.to_le_bytes());
+    }
+    sample.copy_from = from;
+    sample.registers.rip = code as *const () as u64;
+    let rsp = from + used as u64;
+    sample.registers.set(Gpr::Rsp, rsp);
+    sample.registers.set(Gpr::R15, 0xF15);
+    let returned = leaf(&sample)?;
+    assert_eq!(returned.registers[15], 0xF15, "callees preserve it");
+    Ok((returned.ip, (returned.registers[4] - rsp) / 8))
+}
+
+#[test]
+fn a_leaf_returns_to_its_caller() {
+    assert_eq!(run(executed_epilogue, &[7, 0x1234, 0x5678]), Ok((0x1234, 2)));
+    assert_eq!(run(executed_body, &[0x1234, 0x5678]), Ok((0x1234, 1)));
+}
+
+#[test]
+fn what_does_not_return_is_not_judged() {
+    for (code, why) in [
+        (executed_spin as unsafe extern "C" fn(), Unjudged::Long),
+        (executed_fault, Unjudged::Faults),
+        (executed_wait, Unjudged::Waits),
+        (executed_exit, Unjudged::Exits),
+        (executed_call_of_spin, Unjudged::CalledForEver),
+    ] {
+        assert_eq!(run(code, &[0x1234]), Err(why));
+    }
+}
+
+#[test]
+fn instructions_are_told_apart() {
+    for (code, expected) in [
+        (&[0xC3][..], Kind::Return),
+        (&[0xF3, 0xC3], Kind::Return),
+        (&[0xC2, 8, 0], Kind::Return),
+        (&[0xE8, 0, 0, 0, 0], Kind::Call),
+        (&[0x41, 0xFF, 0xD2], Kind::Call),
+        (&[0x2E, 0xFF, 0x15, 0, 0, 0, 0], Kind::Call),
+        (&[0xFF, 0xE0], Kind::Other),
+        (&[0x0F, 0x05], Kind::SystemCall),
+        (&[0x0F, 0x0B], Kind::Other),
+        (&[0x90], Kind::Other),
+    ] {
+        assert!(kind(code) == expected, "{code:02x?}");
+    }
+}

@@ -1,0 +1,61 @@
+//! The leaves of samples, judged by execution.
+
+use super::frame::Frame;
+use clr_sampler::Sample;
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+#[cfg(target_os = "linux")]
+use super::execute;
+
+/// Part of the stack that decides what a leaf does, in bytes: two leaves with the same registers and the same of
+/// this are one.
+const COMPARED: usize = 1024;
+/// Maximum number of leaves that are remembered.
+const MOST: usize = 1 << 16;
+
+/// What is known of leaves.
+#[derive(Debug, Default)]
+pub(super) struct Leaves {
+    /// Number of leaves that were executed to their return.
+    pub(super) executed: u64,
+    /// Numbers of those that were not, by the reason.
+    pub(super) unjudged: BTreeMap<&'static str, u64>,
+    /// Number of executed leaves that the second reader or libunwind has left for another caller.
+    pub(super) opinions_wrong: u64,
+    /// Number of leaves that could not be executed, where walk and second walk differ.
+    pub(super) disputed: u64,
+    known: HashMap<u64, Result<Frame, &'static str>>,
+}
+
+impl Leaves {
+    /// Returns the caller of the sample's leaf, if its code can be executed to its return.
+    pub(super) fn caller(&mut self, sample: &Sample) -> Option<Frame> {
+        let mut hasher = DefaultHasher::new();
+        let registers = &sample.registers;
+        (sample.thread.0, registers.rip, registers.gpr).hash(&mut hasher);
+        sample.copy.get(..COMPARED).unwrap_or(&sample.copy).hash(&mut hasher);
+        let key = hasher.finish();
+        if self.known.len() >= MOST {
+            self.known.clear();
+        }
+        let found = *self.known.entry(key).or_insert_with(|| execute(sample));
+        match found {
+            Ok(_) => self.executed += 1,
+            Err(why) => *self.unjudged.entry(why).or_default() += 1,
+        }
+        found.ok()
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn execute(sample: &Sample) -> Result<Frame, &'static str> {
+    let returned = execute::leaf(sample).map_err(execute::Unjudged::name)?;
+    Ok(Frame { rip: returned.ip, registers: returned.registers })
+}
+
+#[cfg(windows)]
+fn execute(_: &Sample) -> Result<Frame, &'static str> {
+    Err("not possible")
+}

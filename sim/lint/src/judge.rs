@@ -48,7 +48,8 @@ pub(crate) struct Judge<'m, 'a> {
 
 impl<'m, 'a> Judge<'m, 'a> {
     pub(crate) fn new(map: &'m CodeMap<'a>, region: &'m CodeRegion<'a>) -> Self {
-        let precise = Unwinder::new(map);
+        // The data are judged by the code, so the unwinder must not read it.
+        let precise = Unwinder::new(map).by_data_alone();
         let convention = precise.convention();
         let of_windows = region.cfi().is_none() && convention == Convention::WindowsX64;
         let windows = of_windows.then(|| precise.with_rules(RULES_OF_WINDOWS));

@@ -35,6 +35,9 @@ pub(crate) struct Settings {
     pub(crate) snapshots: bool,
     /// `judge=0`: makes no second walks, for durations that they do not disturb.
     pub(crate) judge: bool,
+    /// `execute=N`: executes each Nth leaf of `mode=check` to its return. 0: none. It takes 10 to 50 ms, in which no other
+    /// walk is judged (Linux).
+    pub(crate) execute: u32,
     /// `twice=1`: makes each walk of `mode=check` a second time at once, to compare durations with cold and
     /// with warm caches (Linux).
     pub(crate) twice: bool,
@@ -81,6 +84,7 @@ impl Default for Settings {
             policy: os::POLICIES[0],
             snapshots: false,
             judge: true,
+            execute: 1,
             twice: false,
             rate: 100,
             out: None,
@@ -149,6 +153,7 @@ impl Settings {
                     }
                 }
                 "judge" => settings.judge = number::<u32>(word, value)? != 0,
+                "execute" => settings.execute = number(word, value)?,
                 "twice" => settings.twice = number::<u32>(word, value)? != 0,
                 "rate" => settings.rate = number(word, value)?,
                 "out" => settings.out = Some(value.into()),

@@ -343,7 +343,7 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
         let Registers { rip, .. } = frame.registers;
         let rsp = frame.registers.rsp();
         let Ok(address) = self.target.read_u64(rsp) else { return false };
-        rsp % 16 == 8 && called::may_lead(address, rip, |to| self.describes(to), self.target)
+        rsp % 16 == 8 && called::may_lead(address, rip, |to| self.stays(to), self.target)
     }
 
     /// Returns true if a call in a method returns to `address` (VA): UNWIND_INFO describes its function.
@@ -407,6 +407,8 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
     fn leave_pushing_stub(&self, rip: u64, rsp: u64, frame: &mut Cursor) -> bool {
         let Some(words @ 1..) = stub::popped(rip, self.target) else { return false };
         let mut caller = *frame;
+        // A failed step has moved these.
+        caller.registers.rip = rip;
         caller.registers.set(Gpr::Rsp, rsp.wrapping_add(words * 8));
         let is_left = self.may_be_entered(&caller) && self.leave_by_stack_top(&mut caller);
         if is_left {
@@ -446,6 +448,15 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
     /// (VA).
     fn has_function(&self, address: u64) -> bool {
         self.describes(address.wrapping_sub(1))
+    }
+
+    /// Returns true if the function at `address` (VA) makes no tail call: no jump leaves it. `None` if there is no
+    /// function.
+    fn stays(&self, address: u64) -> Option<bool> {
+        let (region, rva) = self.find(address)?;
+        let function = region.functions().find(rva).map(|function| function.begin..function.end);
+        let function = function.or_else(|| region.cfi()?.function(rva))?;
+        Some(called::stays(region, &function))
     }
 
     /// Returns true if there is unwind data for a function at `address` (VA).

@@ -32,6 +32,11 @@ pub(super) fn target<M: Memory + ?Sized>(registers: &Registers, memory: &M) -> O
             0x8B if it.is_wide() && is_relative => {
                 known.set(it.register(), memory.read_u64(place).ok()?);
             }
+            // add r64, imm8, as in the thunks that shuffle the arguments of a delegate
+            0x83 if it.is_wide() && it.extension() == 0 => {
+                let to = it.operand().filter(|to| *to != Gpr::Rsp)?;
+                known.set(to, known.get(to).wrapping_add_signed(it.immediate.into()));
+            }
             0xE9 => return Some(next.wrapping_add_signed(it.immediate.into())),
             0xFF if it.extension() == 4 && is_relative => return memory.read_u64(place).ok(),
             0xFF if it.extension() == 4 => return it.operand().map(|register| known.get(register)),
@@ -141,6 +146,14 @@ mod tests {
         let mut loaded = [0x48, 0x8B, 0x05, 3, 0, 0, 0, 0xFF, 0xE0, 0x90, 0, 0, 0, 0, 0, 0, 0, 0];
         loaded[10..].copy_from_slice(&0x9876_u64.to_le_bytes());
         assert_eq!(target_of(&loaded), Some(0x9876), "mov rax, [rip+3]; jmp rax");
+        // add r11, 20h; jmp r10
+        let registers = Registers { rip: AT, ..Registers::default() };
+        let thunk = [0x49, 0x83, 0xC3, 0x20, 0x49, 0xFF, 0xE2];
+        let mut shuffled = registers;
+        shuffled.set(Gpr::R10, 0x4321);
+        assert_eq!(target(&shuffled, &Segment::new(AT, &thunk)), Some(0x4321));
+        assert_eq!(target_of(&[0x48, 0x83, 0xC0, 0x7F, 0xFF, 0xE0, 0, 0, 0, 0]), Some(0x7F));
+        assert_eq!(target_of(&[0x48, 0x83, 0xC4, 0x20, 0xFF, 0xE0, 0, 0, 0, 0]), None, "rsp");
         let marked = [0xF3, 0x0F, 0x1E, 0xFA, 0x90, 0xE9, 0, 0, 0, 0];
         assert_eq!(target_of(&marked), Some(AT + 10), "endbr64; nop; jmp rel32");
     }

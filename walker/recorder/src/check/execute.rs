@@ -3,11 +3,13 @@
 //! A copy of the process gets the recorded registers and stack, and goes on from the interrupted instruction under
 //! `ptrace`, one instruction after the other, until the frame has returned. What it calls runs to its end at
 //! once. Nothing that the copy does leaves it: system calls that reach further are not made, and get a result
-//! with which waits end. No unwind data is read, so no belief about them is shared with a walk.
+//! with which waits end; memory that is shared with other processes, as the code of .NET is, becomes private. No
+//! unwind data is read, so no belief about them is shared with a walk.
 //!
 //! The copy is forked from a helper process, which shares the memory of this one and is waited for, as the child of
 //! `vfork` is: so stops of the copy send no signal to the runtime.
 
+use super::shared_memory::{self, Mapping};
 use clr_sampler::Sample;
 use clr_unwind::{Gpr, Registers};
 use std::ffi::{c_int, c_long, c_void};
@@ -15,11 +17,11 @@ use std::mem::{offset_of, zeroed};
 use std::ptr::null_mut;
 
 /// Maximum number of instructions of the leaf itself.
-const MOST_STEPS: u32 = 20_000;
+const MOST_STEPS: u32 = 5_000;
 /// Maximum number of system calls.
 const MOST_SYSTEM_CALLS: u32 = 64;
 /// The time that a leaf has, in microseconds.
-const PATIENCE: i64 = 200_000;
+const PATIENCE: i64 = 60_000;
 /// Size of the helper's stack in bytes.
 const STACK: usize = 256 << 10;
 /// `PTRACE_SYSEMU` of `sys/ptrace.h`: goes on to the next system call, and does not make it.
@@ -75,6 +77,8 @@ struct Work<'s> {
     thread_pointer: u64,
     stack: &'s [u8],
     stack_from: u64,
+    /// Memory that the copy would share with this process.
+    shared: Vec<Mapping>,
     result: Result<Returned, Unjudged>,
 }
 
@@ -85,6 +89,7 @@ pub(super) fn leaf(sample: &Sample) -> Result<Returned, Unjudged> {
         thread_pointer: sample.thread_pointer,
         stack: &sample.copy,
         stack_from: sample.copy_from,
+        shared: shared_memory::mappings(),
         result: Err(Unjudged::NotPossible),
     };
     let mut stack = vec![0_u128; STACK / 16];
@@ -144,8 +149,10 @@ fn set_mask(mask: u64) {
 /// Lays the recorded stack out, and stops. The helper never lets this go on.
 fn become_copy(work: &Work<'_>) {
     let limit = libc::timeval { tv_sec: 0, tv_usec: PATIENCE };
-    // SAFETY: the thread of the stack does not exist in this process, and the bytes were its own.
+    // SAFETY: no other thread exists in this process: neither that of the stack, whose own the bytes were, nor one
+    // that uses what is shared.
     unsafe {
+        shared_memory::make_private(&work.shared);
         let to = work.stack_from as *mut u8;
         to.copy_from_nonoverlapping(work.stack.as_ptr(), work.stack.len());
         let once = libc::itimerval { it_interval: zeroed(), it_value: limit };

@@ -1,9 +1,12 @@
 //! The leaves of samples, judged by execution.
 
-use super::frame::Frame;
+use super::frame::{Frame, StackCopy};
 use clr_sampler::Sample;
+use clr_sampler::os::OwnProcess;
+use clr_unwind::Memory as _;
 use std::collections::BTreeMap;
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 #[cfg(target_os = "linux")]
@@ -47,6 +50,26 @@ impl Leaves {
         }
         found.ok()
     }
+}
+
+/// Returns a text with which a case can be made of a leaf: its code, registers and stack, and the caller if it is known.
+pub(super) fn describe(sample: &Sample, caller: Option<Frame>) -> String {
+    let registers = &sample.registers;
+    let mut code = [0; 64];
+    let has_code = OwnProcess.read(registers.rip, &mut code).is_ok();
+    let mut text = format!("  leaf {:#x} code", registers.rip);
+    for byte in code.iter().filter(|_| has_code) {
+        let _ = write!(text, " {byte:02x}");
+    }
+    let _ = writeln!(text, "\n  registers {:x?}", registers.gpr);
+    let stack = StackCopy { from: sample.copy_from, bytes: &sample.copy };
+    let words = (0..64).map_while(|n| stack.read(registers.rsp() + 8 * n));
+    let _ = writeln!(text, "  stack {:x?}", words.collect::<Vec<_>>());
+    let _ = match caller {
+        Some(caller) => writeln!(text, "  executed to {:#x} {:#x}", caller.rip, caller.rsp()),
+        None => writeln!(text, "  not executed to its return"),
+    };
+    text
 }
 
 #[cfg(target_os = "linux")]

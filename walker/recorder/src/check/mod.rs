@@ -16,6 +16,8 @@ mod native;
 #[cfg(windows)]
 mod rtl;
 mod second;
+#[cfg(target_os = "linux")]
+mod shared_memory;
 mod suspended;
 
 use crate::settings::Settings;
@@ -135,8 +137,9 @@ impl Check {
         let missing = missing_reports(sample, stack);
         self.snapshots += u64::from(sample.snapshot == Some(HResult::OK));
         self.snapshot_frames_missing += missing;
+        let is_chosen = self.walks.is_multiple_of(self.settings.execute.into());
         let caller = match self.settings.policy {
-            Policy::Signal => self.leaves.caller(sample),
+            Policy::Signal if self.settings.execute > 0 && is_chosen => self.leaves.caller(sample),
             _ => None,
         };
         let (seen, end) = self.second(process, sample, stack, caller);
@@ -151,15 +154,19 @@ impl Check {
         let is_same = |seen: &Seen, frame: &MixedFrame| (seen.ip, seen.sp) == (frame.ip, frame.sp);
         let callers = seen.get(1).zip(stack.frames.get(1));
         let differ = callers.is_some_and(|(seen, frame)| !is_same(seen, frame));
-        if self.settings.policy == Policy::Signal && caller.is_none() && differ {
+        let is_disputed = self.settings.policy == Policy::Signal && caller.is_none() && differ;
+        if is_disputed {
             self.leaves.disputed += 1;
-            judgement = Judgement { is_unjudged: true, ..Judgement::default() };
+            judgement.wrong_frames = 0;
+            judgement.is_false_claim = false;
+            judgement.is_unjudged = true;
         }
         self.wrong_frames += judgement.wrong_frames;
         self.false_whole += u64::from(judgement.is_false_claim);
         self.complete += u64::from(judgement.has_all_managed);
         self.unjudged += u64::from(judgement.is_unjudged);
         let is_trouble = missing > 0
+            || is_disputed
             || judgement.wrong_frames > 0
             || judgement.is_false_claim
             || !judgement.has_all_managed
@@ -168,6 +175,7 @@ impl Check {
         if is_trouble && self.settings.log && self.troubles < SHOWN {
             self.troubles += 1;
             eprint!("{}", describe(process, sample, stack, &seen, end, judgement));
+            eprint!("{}", leaves::describe(sample, caller));
         }
     }
 

@@ -144,6 +144,8 @@ fn an_old_return_address_on_top_of_the_stack_is_no_caller() {
         (&to_stub, UNKNOWN - 0x1000, false),
         (&to_stub, NATIVE + 0x500, false),
         (&relative(MANAGED + 0x900), UNKNOWN + 0x60, false),
+        // A method that ends with a tail call.
+        (&relative(MANAGED + 0xA00), UNKNOWN + 0x60, true),
         (&through_cell, UNKNOWN + 0x50, true),
         // A cell may have been replaced since, but code of the map does not go on elsewhere.
         (&through_cell, 0x7777_0000, true),
@@ -156,6 +158,7 @@ fn an_old_return_address_on_top_of_the_stack_is_no_caller() {
             0x800,
             &[&[0x49, 0xBA][..], &address.to_le_bytes(), &[0x41, 0xFF, 0xE2]].concat(),
         );
+        mock.patch(0xA20, &[0xFF, 0xE0]);
         let end = (ips[1] - MANAGED) as usize;
         mock.patch(end - call.len(), call);
         mock.patch(end + 8, &target.to_le_bytes());

@@ -170,6 +170,8 @@ pub struct Unwinder<'c, 'a> {
     map: &'c CodeMap<'a>,
     rules: Rules,
     guesses: Guesses,
+    /// True if the code counts where it contradicts call frame information.
+    reads_code: bool,
     convention: Convention,
     /// Mask of the registers that a step through code with UNWIND_INFO may report as known under
     /// this convention.
@@ -183,7 +185,14 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         let convention =
             if map.has_system_v() { Convention::SystemV } else { Convention::WindowsX64 };
         let preserved = preserved(convention);
-        Self { map, rules: Rules::Precise, guesses: Guesses::None, convention, preserved }
+        Self {
+            map,
+            rules: Rules::Precise,
+            guesses: Guesses::None,
+            reads_code: true,
+            convention,
+            preserved,
+        }
     }
 
     /// Returns the unwinder with another convention for code that has UNWIND_INFO. The convention
@@ -209,6 +218,13 @@ impl<'c, 'a> Unwinder<'c, 'a> {
     #[must_use]
     pub const fn with_guesses(self, guesses: Guesses) -> Self {
         Self { guesses, ..self }
+    }
+
+    /// Returns the unwinder that follows call frame information even where the code contradicts it: for those who
+    /// judge the information, and for comparisons with unwinders that read no code.
+    #[must_use]
+    pub const fn by_data_alone(self) -> Self {
+        Self { reads_code: false, ..self }
     }
 
     /// Returns the code map.
@@ -299,6 +315,9 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         #[cfg(feature = "macho")]
         if let Some(place) = place.compact() {
             return compact::step(place, self.guesses, registers, position, memory);
+        }
+        if !self.reads_code && position == Position::Interrupted {
+            return dwarf::any_step(place, self.guesses, registers, position, memory);
         }
         dwarf::step(place, self.guesses, registers, position, memory)
     }

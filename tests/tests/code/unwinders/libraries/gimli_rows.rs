@@ -73,7 +73,14 @@ pub(crate) fn check<'a>(name: &str, image: &ElfImage<'a>, kind: Kind<'a>) -> Cou
                 counts.signal_frames += usize::from(ours.signal_frame);
                 counts.outermost +=
                     usize::from(ours.return_address == Some(RegisterRule::Undefined));
-                step(&Unwinder::new(&map), table, &section, (theirs, &ours), column, rva as u32);
+                step(
+                    &Unwinder::new(&map).by_data_alone(),
+                    table,
+                    &section,
+                    (theirs, &ours),
+                    column,
+                    rva as u32,
+                );
             }
         }
     }

@@ -214,7 +214,6 @@ impl Copy {
                 Kind::SystemCall => {
                     now.rip += 2;
                     self.system_call(&mut now, before.rax)?;
-                    continue;
                 }
                 // A word that the leaf itself has pushed is no return address: the return is a jump.
                 Kind::Return if before.rsp >= start => {

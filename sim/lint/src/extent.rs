@@ -3,15 +3,13 @@
 use clr_unwind::compact::{Entry, Layout};
 use clr_unwind::win64::UnwindInfo;
 use clr_unwind::{CodeRegion, RuntimeFunction};
+use core::cmp::Reverse;
 use core::ops::Range;
 
 /// Returns true if an entry of compact unwind information describes a frame.
 fn describes(entry: &Entry) -> bool {
     entry.encoding.layout() != Ok(Layout::Nothing)
 }
-
-/// Maximum number of links of a chain of UNWIND_INFO, as in Windows.
-const CHAIN_LIMIT: u32 = 32;
 
 /// The functions of a region, by its unwind data.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +18,9 @@ pub(crate) struct Extents<'m, 'a> {
 }
 
 impl<'m, 'a> Extents<'m, 'a> {
+    /// Maximum number of links of a chain of UNWIND_INFO, as in Windows.
+    pub(crate) const CHAIN_LIMIT: u32 = 32;
+
     pub(crate) const fn new(region: &'m CodeRegion<'a>) -> Self {
         Self { region }
     }
@@ -33,7 +34,8 @@ impl<'m, 'a> Extents<'m, 'a> {
         if let Some(compact) = self.region.compact() {
             let entries = compact.entries().map_while(Result::ok);
             all.extend(entries.filter(describes).map(|entry| entry.range));
-            all.sort_unstable_by_key(|range| (range.start, range.end));
+            // Of two that begin together, the longer one counts.
+            all.sort_unstable_by_key(|range| (range.start, Reverse(range.end)));
             all.dedup_by_key(|range| range.start);
         }
         all
@@ -71,6 +73,16 @@ impl<'m, 'a> Extents<'m, 'a> {
         self.of(rva).is_some()
     }
 
+    /// Returns true if unwind data of a single function describes both RVAs. An entry of compact unwind
+    /// information may be for several.
+    pub(crate) fn is_one_function(self, one: u32, other: u32) -> bool {
+        let range = match self.region.cfi() {
+            Some(table) => table.function(one),
+            None => self.region.functions().find(one).map(|entry| entry.begin..entry.end),
+        };
+        range.is_some_and(|range| range.contains(&other))
+    }
+
     pub(crate) fn is_executable(self, rva: u32) -> bool {
         self.region.is_executable(rva)
     }
@@ -94,7 +106,7 @@ impl<'m, 'a> Extents<'m, 'a> {
 
     /// Returns the begin of the entry at the root of the chain.
     fn root(self, mut entry: RuntimeFunction) -> Option<u32> {
-        for _ in 0..CHAIN_LIMIT {
+        for _ in 0..Self::CHAIN_LIMIT {
             let info = UnwindInfo::read(self.region, entry.unwind_info & !1).ok()?;
             match info.parent().ok()? {
                 Some(parent) => entry = parent,

@@ -17,6 +17,8 @@ pub enum Subject {
     Register(Gpr),
     /// The caller's value of xmm*n*.
     Vector(u8),
+    /// No answer: the tables that lead to the unwind data of a function are wrong themselves.
+    Tables,
 }
 
 impl fmt::Display for Subject {
@@ -26,6 +28,7 @@ impl fmt::Display for Subject {
             Self::StackPointer => f.write_str("caller's rsp"),
             Self::Register(register) => write!(f, "caller's {}", register.name()),
             Self::Vector(n) => write!(f, "caller's xmm{n}"),
+            Self::Tables => f.write_str("tables of unwind data"),
         }
     }
 }
@@ -74,6 +77,22 @@ named! {
         Refused = "refused",
         /// Any other difference.
         Other = "other",
+        /// The image has code, and no more than a twentieth of it has unwind data.
+        NoUnwindData = "no-unwind-data",
+        /// The table of functions, or the data of one, is at an address that is no multiple of 4.
+        Misaligned = "misaligned",
+        /// An entry of a table begins before the one in front of it, so that a binary search misses entries.
+        Unordered = "unordered",
+        /// An entry of a table of functions begins before the one in front of it ends.
+        Overlap = "overlap",
+        /// An entry of a table of functions ends where it begins, or before.
+        EmptyRange = "empty-range",
+        /// An entry of a table of functions describes bytes that are not code.
+        OutsideCode = "outside-code",
+        /// Entries are chained to one another in a circle, or more often than Windows follows.
+        ChainLoop = "chain-loop",
+        /// A table is cut off, or says what no table says, so that the rest of it is lost.
+        Unreadable = "unreadable",
     }
 }
 
@@ -88,6 +107,23 @@ pub enum Where {
     Address(i64),
     /// In memory, N bytes from rsp as it was at the function's entry; rsp is not known.
     Entry(i64),
+}
+
+impl Cause {
+    /// Returns true if the tables that lead to unwind data are at fault, which no execution shows.
+    pub const fn is_of_tables(self) -> bool {
+        matches!(
+            self,
+            Self::NoUnwindData
+                | Self::Misaligned
+                | Self::Unordered
+                | Self::Overlap
+                | Self::EmptyRange
+                | Self::OutsideCode
+                | Self::ChainLoop
+                | Self::Unreadable
+        )
+    }
 }
 
 impl fmt::Display for Where {
@@ -121,7 +157,8 @@ pub struct Found {
 /// Instructions of a function with differences of the same kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The range of the function's unwind data, or of the instructions where there is none (RVAs).
+    /// The range of the function's unwind data, or of the instructions where there is none (RVAs). Where a
+    /// table is wrong, the range of the entry, or of the code that lacks one.
     pub function: Range<u32>,
     /// The kind of the difference.
     pub cause: Cause,
@@ -129,11 +166,27 @@ pub struct Finding {
     pub blame: Blame,
     /// The wrong part, at the first of the instructions.
     pub subject: Subject,
-    /// The RVAs of the instructions, ascending.
+    /// The RVAs of the instructions, ascending; none where a table is wrong.
     pub instructions: Vec<u32>,
     /// The number of calls among them whose return address is unwound wrong, too: every stack that
     /// goes through one is.
     pub calls: u32,
-    /// The difference at the first of the instructions.
+    /// The difference at the first of the instructions. Where a table is wrong, `got` is the number that is.
     pub found: Found,
+}
+
+impl Finding {
+    /// Returns a finding of the tables themselves, for the code in `function`; `number` is what is wrong.
+    pub(crate) const fn of_tables(cause: Cause, function: Range<u32>, number: u32) -> Self {
+        let got = Shown::Number(number as u64);
+        Self {
+            function,
+            cause,
+            blame: Blame::Data,
+            subject: Subject::Tables,
+            instructions: Vec::new(),
+            calls: 0,
+            found: Found { expected: None, got, trust: None, error: None },
+        }
+    }
 }

@@ -1,8 +1,11 @@
 //! The comparison of the unwinder's answer with the executed state, at one instruction.
 
 use crate::finding::{Blame, Cause, Found, Subject, Where};
+use crate::language::Language;
 use crate::state::{Place, Stack, State, UNKNOWN_XMM};
-use crate::value::{ENTRY_RSP, RETURN_ADDRESS, Shown, Value, caller, caller_xmm, is_unknown};
+use crate::value::{
+    ENTRY_RSP, FARTHEST, RETURN_ADDRESS, Shown, Value, caller, caller_xmm, is_unknown,
+};
 use clr_unwind::cfi::{CfaRule, CfiProblem};
 use clr_unwind::compat::Rules;
 use clr_unwind::{
@@ -43,6 +46,8 @@ pub(crate) struct Judge<'m, 'a> {
     /// `None` for code that is not unwound by UNWIND_INFO of Windows.
     windows: Option<Unwinder<'m, 'a>>,
     convention: Convention,
+    /// The registers that the functions preserve that are judged.
+    preserved: RegisterSet,
     region: &'m CodeRegion<'a>,
 }
 
@@ -53,11 +58,18 @@ impl<'m, 'a> Judge<'m, 'a> {
         let convention = precise.convention();
         let of_windows = region.cfi().is_none() && convention == Convention::WindowsX64;
         let windows = of_windows.then(|| precise.with_rules(RULES_OF_WINDOWS));
-        Self { precise, windows, convention, region }
+        let preserved = convention.nonvolatile();
+        Self { precise, windows, convention, preserved, region }
     }
 
     pub(crate) const fn convention(&self) -> Convention {
         self.convention
+    }
+
+    /// Judges functions in a language from now on; `None` for one that follows the platform's convention.
+    pub(crate) fn set_language(&mut self, language: Option<Language>) {
+        let (usual, convention) = (self.convention.nonvolatile(), self.convention);
+        self.preserved = language.map_or(usual, |language| language.preserved(convention));
     }
 
     /// Judges the answers at the instruction at `rva`, interrupted in this state.
@@ -97,7 +109,7 @@ impl<'m, 'a> Judge<'m, 'a> {
     ) -> Answer {
         let rip = self.region.base().wrapping_add(u64::from(rva));
         let (before, mut known) = state.registers(rip);
-        let preserved = self.convention.nonvolatile();
+        let preserved = self.preserved;
         if position == Position::ReturnAddress {
             known = known.intersection(preserved);
         }
@@ -105,8 +117,12 @@ impl<'m, 'a> Judge<'m, 'a> {
         let mut registers = before;
         let step = match unwinder.step(&mut registers, position, &memory) {
             Ok(step) => step,
-            Err(error) => return Self::refusal(error, state, known, position),
+            Err(error) => return self.refusal(error, state, known, rva, position),
         };
+        // A step by UNWIND_INFO names rsp among the registers that it needs, even where a frame register alone
+        // leads to the frame. From an unknown rsp none comes to the stack.
+        let by_frame = state.rsp().is_none() && is_on_stack(registers.rsp());
+        let known = if by_frame { known.with(Gpr::Rsp) } else { known };
         if step.trust == Trust::SignalFrame || !known.contains_all(step.needed) {
             return Answer::NotJudged;
         }
@@ -176,19 +192,33 @@ impl<'m, 'a> Judge<'m, 'a> {
         let at = if position == Position::ReturnAddress { rva.wrapping_sub(1) } else { rva };
         let Ok(Some(row)) = table.row(at) else { return false };
         let CfaRule::Register { register, .. } = row.cfa else { return false };
-        register.gpr().is_some_and(|base| {
-            !self.convention.nonvolatile().contains(base) && !state.get(base).is_followed()
-        })
+        register
+            .gpr()
+            .is_some_and(|base| !self.preserved.contains(base) && !state.get(base).is_followed())
+    }
+
+    /// Returns true if call frame information says nothing of code that has a frame: it has moved rsp, or
+    /// makes a call.
+    fn lacks_data(&self, state: &State, rva: u32, position: Position) -> bool {
+        let has_frame =
+            position == Position::ReturnAddress || state.rsp().is_some_and(|at| at != 0);
+        has_frame && self.region.cfi().is_some_and(|table| table.function(rva).is_none())
     }
 
     /// Judges a step that the unwinder refused to make.
     fn refusal(
+        &self,
         error: UnwindError,
         state: &State,
         known: RegisterSet,
+        rva: u32,
         position: Position,
     ) -> Answer {
         let (cause, blame) = match error {
+            // But code that has a frame should have data.
+            UnwindError::NoFrameInformation { .. } if self.lacks_data(state, rva, position) => {
+                (Cause::NoData, Blame::Data)
+            }
             // The end of a stack, and code without unwind data, are no faults of data.
             UnwindError::EndOfStack { .. }
             | UnwindError::NoFrameInformation { .. }
@@ -237,6 +267,12 @@ impl Wrong {
     }
 }
 
+/// Returns true if an address is one on the stack.
+const fn is_on_stack(address: u64) -> bool {
+    let at = address.wrapping_sub(ENTRY_RSP).cast_signed();
+    at >= -FARTHEST && at < FARTHEST
+}
+
 /// Returns the kind of a wrong frame: the unwinder gives `rsp` for the caller's stack pointer, computed
 /// from the registers in `needed`.
 fn frame_cause(state: &State, rsp: u64, needed: RegisterSet) -> Cause {
@@ -244,7 +280,7 @@ fn frame_cause(state: &State, rsp: u64, needed: RegisterSet) -> Cause {
     if got == 0 && state.load(Value::Stack(-8)) == Value::Other {
         return Cause::OwnReturnAddress;
     }
-    if (-0x1000_0000..0x1000_0000).contains(&got) {
+    if (-FARTHEST..FARTHEST).contains(&got) {
         return if got > 8 { Cause::FrameGone } else { Cause::FrameGrown };
     }
     // The frame register has the caller's value: it is not set yet, or restored.

@@ -4,6 +4,7 @@ use crate::execute::{Executor, Next};
 use crate::extent::Extents;
 use crate::finding::{Blame, Cause};
 use crate::judge::{Answer, Judge};
+use crate::layout::Layout;
 use crate::point::{Explored, Point};
 use crate::state::{State, Table};
 use crate::value::{Shown, Value};
@@ -16,6 +17,9 @@ const STATES: usize = 4;
 
 /// The same for an instruction that is reached by a branch whose direction is known.
 const STATES_OF_LOOP: usize = 4096;
+
+/// The same where states are told apart by all that may lead to a frame.
+const STATES_OF_CAREFUL: usize = 32;
 
 /// Maximum number of executed instructions of a function.
 const BUDGET: u32 = 200_000;
@@ -36,38 +40,73 @@ struct Path {
     /// an effect, and after a guessed jump table or a jump to another range of unwind data. A wrong answer here is
     /// not reported.
     is_doubtful: bool,
+    /// True if the answer at the call was wrong, so that wrong answers behind it say nothing of whether it
+    /// returns.
+    is_wrong: bool,
+    /// RVA of the instruction before.
+    before: Option<u32>,
 }
 
 /// Executes functions of a region.
 pub(crate) struct Paths<'m, 'a> {
     region: &'m CodeRegion<'a>,
     extents: Extents<'m, 'a>,
+    layout: &'m Layout<'a>,
+    /// RVAs that other functions call, ascending; none if they are not known yet.
+    called: &'m [u32],
     judge: Judge<'m, 'a>,
     executor: Executor,
     /// RVAs of the tables in code that the function reads.
     tables: BTreeSet<u32>,
     /// Paths that are not followed yet.
     left: Vec<Path>,
+    /// The instructions that were executed after one another: the later one first. Only with care.
+    steps: BTreeSet<(u32, u32)>,
+    /// The instructions that leave the function. Only with care.
+    leaving: Vec<u32>,
     explored: Explored,
+    /// RVA at which the function is entered.
+    entry: u32,
     budget: u32,
+    is_careful: bool,
 }
 
 impl<'m, 'a> Paths<'m, 'a> {
     pub(crate) fn new(
         region: &'m CodeRegion<'a>,
         extents: Extents<'m, 'a>,
+        layout: &'m Layout<'a>,
         judge: Judge<'m, 'a>,
     ) -> Self {
         Self {
             region,
             extents,
+            layout,
+            called: &[],
             executor: Executor::new(judge.convention()),
             judge,
             tables: BTreeSet::new(),
             left: Vec::new(),
+            steps: BTreeSet::new(),
+            leaving: Vec::new(),
             explored: Explored::default(),
+            entry: 0,
             budget: 0,
+            is_careful: false,
         }
+    }
+
+    /// Returns the executor with knowledge of what is called. It tells states apart by all that may lead to a
+    /// frame, so that no function is accused for what holds on one path alone. This takes more time.
+    pub(crate) fn with_called(self, called: &'m [u32]) -> Self {
+        Self { called, is_careful: true, ..self }
+    }
+
+    /// Returns true if another function than the one that leads from `from` to `rva` starts there. In the range
+    /// of a function, what looks like a start is another way to enter it.
+    fn is_other_start(&self, from: u32, rva: u32) -> bool {
+        (self.layout.is_start(rva) || self.called.binary_search(&rva).is_ok())
+            && !self.extents.is_one_function(from, rva)
     }
 
     const fn convention(&self) -> Convention {
@@ -97,6 +136,7 @@ impl<'m, 'a> Paths<'m, 'a> {
     /// Executes the function that is entered at `rva`.
     pub(crate) fn explore(&mut self, rva: u32) -> Explored {
         self.tables.clear();
+        self.judge.set_language(self.layout.language(rva));
         let explored = self.explore_once(rva);
         // A table that was executed before it was known: a path that does not exist led there.
         let end = |rva: u32, point: &Point| rva.wrapping_add(point.len.into());
@@ -109,12 +149,20 @@ impl<'m, 'a> Paths<'m, 'a> {
 
     fn explore_once(&mut self, rva: u32) -> Explored {
         let state = State::at_entry(self.convention());
-        self.budget = BUDGET;
-        self.left.push(Path { rva, state, limit: STATES, is_doubtful: false });
+        (self.entry, self.budget) = (rva, BUDGET);
+        self.left.push(Path {
+            rva,
+            state,
+            limit: STATES,
+            is_doubtful: false,
+            is_wrong: false,
+            before: None,
+        });
         while let Some(path) = self.left.pop() {
             self.follow(path);
         }
         self.explored.is_cut = self.budget == 0;
+        self.explored.returning = self.returning();
         core::mem::take(&mut self.explored)
     }
 
@@ -129,6 +177,7 @@ impl<'m, 'a> Paths<'m, 'a> {
             decoder.decode_out(&mut instruction);
             let rva = path.rva;
             path.rva = rva.wrapping_add(instruction.len() as u32);
+            self.note_step(path.before.replace(rva), rva);
             if self.tables.range(rva..path.rva).next().is_some() {
                 return;
             }
@@ -142,9 +191,16 @@ impl<'m, 'a> Paths<'m, 'a> {
                 return;
             }
             let is_described = described.contains(&rva) && described.contains(&path.rva);
-            if !self.go_on(rva, next, answer, &mut path)
-                || !is_described && !self.extents.is_same(rva, path.rva)
-            {
+            if !self.go_on(rva, next, answer, &mut path) {
+                return;
+            }
+            // Entries of compact unwind information cover more than one function, and code without data is
+            // not divided at all.
+            if path.is_doubtful && self.is_other_start(rva, path.rva) {
+                self.explored.unfollowed += 1;
+                return;
+            }
+            if !is_described && !self.extents.is_same(rva, path.rva) {
                 return;
             }
         }
@@ -153,22 +209,34 @@ impl<'m, 'a> Paths<'m, 'a> {
     /// Judges the answer at an instruction, if it was not executed in this state before and its path is
     /// a possible one.
     fn enter(&mut self, rva: u32, instruction: &Instruction, path: &Path) -> Option<Answer> {
-        let key = path.state.key(self.judge.convention());
+        let (key, limit) = if self.is_careful {
+            (path.state.whole_key(), path.limit.max(STATES_OF_CAREFUL))
+        } else {
+            (path.state.key(self.judge.convention()), path.limit)
+        };
         let known = self.explored.points.get(&rva);
+        // Two zeroes are padding, and no add to [rax] that a compiler would make.
+        if self.region.bytes_from(rva).is_some_and(|code| code.starts_with(&[0, 0])) {
+            return None;
+        }
         if instruction.is_invalid() {
             self.explored.undecoded += u32::from(!path.is_doubtful);
             return None;
         }
-        if self.budget == 0 || !known.is_none_or(|point| point.is_new(key, path.limit)) {
+        if self.budget == 0 || !known.is_none_or(|point| point.is_new(key, limit)) {
             return None;
         }
         self.budget -= 1;
         self.note_table(rva, instruction);
         let mut answer = self.judge.at(&path.state, rva);
         if let Answer::Wrong(wrong) = &mut answer {
-            if path.is_doubtful {
+            if path.is_doubtful && !path.is_wrong {
                 self.explored.unfollowed += 1;
                 return None;
+            }
+            if path.is_doubtful && instruction.mnemonic() == Mnemonic::Nop {
+                // Padding behind a call that does not return, perhaps.
+                return Some(Answer::NotJudged);
             }
             // Where the data describes the epilogue, the data is wrong.
             if wrong.blame == Blame::Data
@@ -194,7 +262,7 @@ impl<'m, 'a> Paths<'m, 'a> {
         match next {
             Next::Follows => true,
             Next::AfterCall { target } => {
-                path.is_doubtful = !matches!(answer, Answer::Wrong(_));
+                (path.is_doubtful, path.is_wrong) = (true, matches!(answer, Answer::Wrong(_)));
                 path.limit = STATES;
                 let target = target.and_then(|target| self.region.rva(target));
                 self.explored.called.extend(target);
@@ -207,7 +275,7 @@ impl<'m, 'a> Paths<'m, 'a> {
                 true
             }
             Next::Return => {
-                self.leave(&path.state);
+                self.leave(rva, &path.state);
                 false
             }
             Next::JumpAway => {
@@ -231,14 +299,19 @@ impl<'m, 'a> Paths<'m, 'a> {
     /// Adds the path behind a jump from `from` to `target` (VA), unless the jump is a tail call.
     fn jump(&mut self, target: u64, from: u32, state: State, limit: usize) {
         let target = self.region.rva(target);
-        let is_inside = target.is_some_and(|rva| self.extents.is_same(from, rva));
+        let is_same = |rva| self.extents.is_same(from, rva);
+        let is_tail_call = |rva| {
+            state.is_at_return_address() && rva != self.entry && self.is_other_start(from, rva)
+        };
+        let is_inside = target.is_some_and(|rva| is_same(rva) && !is_tail_call(rva));
         if !is_inside && state.is_at_return_address() {
-            return self.leave(&state);
+            return self.leave(from, &state);
         }
         let Some(rva) = target else { return };
         let has_frame = state.rsp().is_some_and(|rsp| rsp < 0);
         if is_inside || has_frame && self.extents.has_data(rva) {
-            self.left.push(Path { rva, state, limit, is_doubtful: !is_inside });
+            let (is_doubtful, before) = (!is_inside, Some(from));
+            self.left.push(Path { rva, state, limit, is_doubtful, is_wrong: false, before });
         }
     }
 
@@ -248,11 +321,12 @@ impl<'m, 'a> Paths<'m, 'a> {
         for rva in &targets {
             let mut state = state.clone();
             (state.table, state.bound) = (None, None);
-            self.left.push(Path { rva: *rva, state, limit: STATES, is_doubtful: true });
+            let (rva, limit, before) = (*rva, STATES, Some(from));
+            self.left.push(Path { rva, state, limit, is_doubtful: true, is_wrong: false, before });
         }
         if targets.is_empty() {
             if state.is_at_return_address() {
-                self.leave(state);
+                self.leave(from, state);
             } else {
                 self.explored.unknown_jumps += 1;
             }
@@ -357,9 +431,33 @@ impl<'m, 'a> Paths<'m, 'a> {
         false
     }
 
-    /// Checks the state at a return or a tail call.
-    fn leave(&mut self, state: &State) {
+    /// Notes that `rva` is executed after `before`.
+    fn note_step(&mut self, before: Option<u32>, rva: u32) {
+        if self.is_careful {
+            self.steps.extend(before.map(|before| (rva, before)));
+        }
+    }
+
+    /// Returns the instructions from which a path leads to a return.
+    fn returning(&mut self) -> BTreeSet<u32> {
+        let mut returning = BTreeSet::new();
+        let mut left = core::mem::take(&mut self.leaving);
+        while let Some(rva) = left.pop() {
+            if returning.insert(rva) {
+                let before = self.steps.range((rva, 0)..=(rva, u32::MAX));
+                left.extend(before.map(|(_, before)| *before));
+            }
+        }
+        self.steps.clear();
+        returning
+    }
+
+    /// Checks the state at a return or a tail call at `rva`.
+    fn leave(&mut self, rva: u32, state: &State) {
         let preserved = self.convention().nonvolatile();
+        if self.is_careful {
+            self.leaving.push(rva);
+        }
         let explored = &mut self.explored;
         explored.returns = true;
         if !state.is_at_return_address() {

@@ -3,7 +3,7 @@
 use crate::judge::{Answer, Wrong};
 use crate::state::State;
 use clr_unwind::RegisterSet;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An instruction of a function.
 #[derive(Clone, Debug, Default)]
@@ -93,6 +93,8 @@ pub(crate) struct Explored {
     pub(crate) undecoded: u32,
     /// Number of jumps to addresses that are not known, within the function's frame.
     pub(crate) unknown_jumps: u32,
+    /// The instructions from which a path leads to a return; known only if the function was executed with care.
+    pub(crate) returning: BTreeSet<u32>,
     /// True if the budget was used up.
     pub(crate) is_cut: bool,
 }

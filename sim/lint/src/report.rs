@@ -1,15 +1,21 @@
 //! All functions of a region: their findings and the figures.
 
+use crate::bits::Bits;
+use crate::coverage::{Coverage, after_padding, coverage};
 use crate::extent::Extents;
-use crate::finding::{Blame, Cause, Finding, Subject};
-use crate::judge::{Judge, Wrong};
+use crate::finding::Finding;
+use crate::gaps;
+use crate::judge::Judge;
+use crate::layout::Layout;
 use crate::paths::Paths;
 use crate::point::Explored;
+use crate::sweep::Sweep;
+use crate::tables;
 use crate::workers::explore_all;
 use clr_unwind::{CodeMap, CodeRegion};
 use core::num::NonZeroUsize;
 use core::ops::Range;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// The figures of a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +57,32 @@ pub struct Totals {
     pub unknown_jumps: u64,
     /// Number of functions that are too large to be followed to the end.
     pub cut: u64,
+    /// The functions in which nothing was decided.
+    pub undecided: Undecided,
+}
+
+/// Numbers of functions in which no instruction is right or wrong, by the reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Undecided {
+    /// No call and no known jump leads to the range: it does not begin as a function, and no other has
+    /// come by.
+    pub unreached: u64,
+    /// The function switches stacks, or returns to another place.
+    pub strange: u64,
+    /// The bytes at its entry are no known instruction.
+    pub undecoded: u64,
+    /// The function is a leaf without unwind data, where only call frame information would say how to go on.
+    pub no_data: u64,
+    /// All values that an answer needs are unknown.
+    pub unknown: u64,
+}
+
+impl Undecided {
+    /// Returns their number.
+    pub const fn sum(self) -> u64 {
+        self.unreached + self.strange + self.undecoded + self.no_data + self.unknown
+    }
 }
 
 /// The result for a region.
@@ -58,30 +90,10 @@ pub struct Totals {
 pub struct Report {
     /// The figures.
     pub totals: Totals,
+    /// How much of all code has unwind data.
+    pub coverage: Coverage,
     /// The findings, by what is wrong, kind and function.
     pub findings: Vec<Finding>,
-}
-
-/// A bit for each byte of a region.
-struct Bits(Vec<u64>);
-
-impl Bits {
-    fn new(size: u32) -> Self {
-        Self(vec![0; size as usize / 64 + 1])
-    }
-
-    /// Sets a bit; returns true if it was not set before.
-    fn set(&mut self, at: u32) -> bool {
-        let Some(word) = self.0.get_mut(at as usize / 64) else { return false };
-        let bit = 1 << (at % 64);
-        let is_new = *word & bit == 0;
-        *word |= bit;
-        is_new
-    }
-
-    fn get(&self, at: u32) -> bool {
-        self.0.get(at as usize / 64).is_some_and(|word| word >> (at % 64) & 1 != 0)
-    }
 }
 
 /// Judges the unwind data of a region.
@@ -89,13 +101,20 @@ pub struct Linter<'m, 'a> {
     extents: Extents<'m, 'a>,
     map: &'m CodeMap<'a>,
     region: &'m CodeRegion<'a>,
+    layout: Layout<'a>,
 }
 
 impl<'m, 'a> Linter<'m, 'a> {
     /// Creates a linter of the code of `region`, which is in `map`. Other regions of the map decide the
     /// calling convention, and where tail calls lead.
-    pub const fn new(map: &'m CodeMap<'a>, region: &'m CodeRegion<'a>) -> Self {
-        Self { extents: Extents::new(region), map, region }
+    pub fn new(map: &'m CodeMap<'a>, region: &'m CodeRegion<'a>) -> Self {
+        Self { extents: Extents::new(region), map, region, layout: Layout::default() }
+    }
+
+    /// Returns the linter with what the headers of the region's image say of its code.
+    #[must_use]
+    pub fn with_layout(self, layout: Layout<'a>) -> Self {
+        Self { layout, ..self }
     }
 
     /// Returns the ranges with unwind data (RVAs), as in the image's table.
@@ -103,24 +122,26 @@ impl<'m, 'a> Linter<'m, 'a> {
         self.extents.all()
     }
 
-    /// Executes and judges the functions that begin in `wanted` (RVAs), and the functions there that they
-    /// call, on `jobs` threads; the report does not depend on their number. `progress` is called with the
-    /// number of ranges that are done.
+    /// Executes and judges all functions on `jobs` threads, and reports what concerns the code in `wanted`
+    /// (RVAs). The report does not depend on the number of threads, and says of a part what that of the
+    /// whole says. `progress` is called with the number of ranges that are done.
     pub fn run(
         &self,
         wanted: &Range<u32>,
         jobs: NonZeroUsize,
         progress: &mut dyn FnMut(usize),
     ) -> Report {
-        let mut sweep = Sweep::new(self.extents, self.region.size());
+        let ranges = self.ranges();
+        let mut ascending = ranges.clone();
+        ascending.sort_unstable_by_key(|range| range.start);
+        let (coverage, mut gaps) = coverage(self.region, &self.layout.code, &ascending);
+        let startup = gaps::without_startup(self.region, &mut gaps);
+        let coverage = Coverage { padding: coverage.padding + startup, ..coverage };
+        let mut faults = tables::faults(self.region, &self.layout, coverage);
+        faults.retain(|fault| overlaps(&fault.function, wanted));
+        let mut sweep = Sweep::new(self.extents, self.region.size(), wanted.clone());
         let mut entered = Bits::new(self.region.size());
         let mut called = BTreeSet::new();
-        let mut ranges = self.ranges();
-        ranges.retain(|range| wanted.contains(&range.start));
-        for range in &ranges {
-            sweep.totals.ranges += 1;
-            sweep.totals.bytes += u64::from(range.end.saturating_sub(range.start));
-        }
         let mut entries: Vec<u32> = ranges.iter().map(|range| range.start).collect();
         entries.dedup();
         let mut done = 0;
@@ -136,35 +157,102 @@ impl<'m, 'a> Linter<'m, 'a> {
                         entered.set(rva);
                         sweep.add(rva, &explored, &mut called);
                     }
-                    None => sweep.totals.parts += 1,
+                    None => sweep.add_part(rva),
                 }
             },
         );
-        // Functions that no range begins at.
+        self.enter_called(jobs, &mut called, &mut entered, &mut sweep);
+        if !coverage.is_next_to_nothing() {
+            self.enter_gaps(&gaps, jobs, &mut entered, &mut sweep);
+        }
+        let known = sweep.called();
+        let mut accused = sweep.accused();
+        accused.retain(|rva| !self.is_entry_without_data(*rva));
+        explore_all(
+            &accused,
+            jobs,
+            || self.careful_explorer(&known),
+            |rva, explored| sweep.accuse(rva, &explored),
+        );
+        let mut report = sweep.finish(&ranges);
+        report.coverage = coverage;
+        report.findings.extend(faults);
+        report.findings.sort_by_key(|one| (one.blame, one.cause, one.function.start));
+        report
+    }
+
+    /// Returns true if the system enters the image at `rva`, and the unwind data says nothing of it.
+    fn is_entry_without_data(&self, rva: u32) -> bool {
+        self.layout.entry == Some(rva) && !self.extents.has_data(rva)
+    }
+
+    /// Executes functions that no range begins at, and that others call.
+    fn enter_called(
+        &self,
+        jobs: NonZeroUsize,
+        called: &mut BTreeSet<u32>,
+        entered: &mut Bits,
+        sweep: &mut Sweep<'m, 'a>,
+    ) {
         loop {
-            called.retain(|rva| {
-                wanted.contains(rva) && self.region.is_executable(*rva) && entered.set(*rva)
-            });
-            let entries: Vec<u32> = core::mem::take(&mut called).into_iter().collect();
+            called.retain(|rva| self.region.is_executable(*rva) && entered.set(*rva));
+            let entries: Vec<u32> = core::mem::take(called).into_iter().collect();
             if entries.is_empty() {
-                return sweep.finish();
+                return;
             }
             explore_all(
                 &entries,
                 jobs,
                 || self.explorer(false),
                 |rva, explored| {
-                    sweep.totals.entered_inside += 1;
-                    sweep.add(rva, &explored.unwrap_or_default(), &mut called);
+                    sweep.add_inside(rva, &explored.unwrap_or_default(), called);
                 },
             );
         }
     }
 
+    /// Executes the functions in code without unwind data, in one gap after the other: where one ends the next
+    /// may begin.
+    fn enter_gaps(
+        &self,
+        gaps: &[Range<u32>],
+        jobs: NonZeroUsize,
+        entered: &mut Bits,
+        sweep: &mut Sweep<'m, 'a>,
+    ) {
+        let mut entries = gaps::entries(&self.layout, gaps);
+        let mut called = BTreeSet::new();
+        while !entries.is_empty() {
+            let certain: BTreeSet<u32> =
+                entries.iter().filter(|(_, is_certain)| *is_certain).map(|(rva, _)| *rva).collect();
+            let new: Vec<u32> =
+                entries.iter().map(|(rva, _)| *rva).filter(|rva| entered.set(*rva)).collect();
+            entries.clear();
+            explore_all(
+                &new,
+                jobs,
+                || self.explorer(false),
+                |rva, explored| {
+                    let explored = explored.unwrap_or_default();
+                    if !certain.contains(&rva) && !gaps::is_sound(self.region, rva, &explored) {
+                        return;
+                    }
+                    sweep.add_inside(rva, &explored, &mut called);
+                    let end = gaps::end(rva, &explored);
+                    let gap = gaps.iter().find(|gap| gap.contains(&end));
+                    let next = gap.map(|gap| after_padding(self.region, end..gap.end));
+                    entries.extend(next.filter(|next| *next > rva).map(|next| (next, false)));
+                },
+            );
+            let is_in_gap = |rva: &u32| gaps.iter().any(|gap| gap.contains(rva));
+            entries.retain(|(rva, _)| is_in_gap(rva));
+            self.enter_called(jobs, &mut called, entered, sweep);
+        }
+    }
+
     /// Returns a function that executes functions; of ranges of unwind data only those that begin as one.
     fn explorer(&self, of_ranges: bool) -> impl FnMut(u32) -> Option<Explored> {
-        let judge = Judge::new(self.map, self.region);
-        let mut explorer = Paths::new(self.region, self.extents, judge);
+        let mut explorer = self.paths();
         move |rva| {
             let is_entry = !of_ranges
                 || !self.extents.is_chained(rva)
@@ -172,127 +260,20 @@ impl<'m, 'a> Linter<'m, 'a> {
             is_entry.then(|| explorer.explore(rva))
         }
     }
+
+    /// Returns a function that executes functions that were accused.
+    fn careful_explorer<'s>(&'s self, called: &'s [u32]) -> impl FnMut(u32) -> Explored + 's {
+        let mut explorer = self.paths().with_called(called);
+        move |rva| explorer.explore(rva)
+    }
+
+    fn paths(&self) -> Paths<'_, 'a> {
+        let judge = Judge::new(self.map, self.region);
+        Paths::new(self.region, self.extents, &self.layout, judge)
+    }
 }
 
-/// The sum of the executed functions.
-struct Sweep<'m, 'a> {
-    extents: Extents<'m, 'a>,
-    totals: Totals,
-    /// Instructions that were counted.
-    seen: Bits,
-    /// Instructions with a right answer in any function.
-    right: Bits,
-    /// Instructions that are called directly.
-    called: Bits,
-    /// Wrong answers by function and instruction.
-    wrong: BTreeMap<(u32, u32), Wrong>,
-}
-
-impl<'m, 'a> Sweep<'m, 'a> {
-    fn new(extents: Extents<'m, 'a>, size: u32) -> Self {
-        let [seen, right, called] = [(); 3].map(|()| Bits::new(size));
-        Self { extents, totals: Totals::default(), seen, right, called, wrong: BTreeMap::new() }
-    }
-
-    fn add(&mut self, entry: u32, explored: &Explored, called: &mut BTreeSet<u32>) {
-        let totals = &mut self.totals;
-        totals.functions += 1;
-        totals.strange += u64::from(explored.is_strange);
-        totals.cut += u64::from(explored.is_cut);
-        totals.unfollowed += u64::from(explored.unfollowed);
-        totals.undecoded += u64::from(explored.undecoded);
-        totals.unknown_jumps += u64::from(explored.unknown_jumps);
-        called.extend(&explored.called);
-        for rva in &explored.called {
-            self.called.set(*rva);
-        }
-        for (rva, point) in &explored.points {
-            if self.seen.set(*rva) {
-                self.totals.instructions += 1;
-                self.totals.executed_bytes += u64::from(point.len);
-            }
-            if point.is_right() && self.right.set(*rva) {
-                self.totals.right += 1;
-            }
-            let Some(wrong) = point.finding() else { continue };
-            let ignored = match wrong.subject {
-                Subject::Register(register) => explored.not_restored.contains(register),
-                Subject::Vector(n) => explored.not_restored.contains_xmm(n),
-                _ => false,
-            };
-            // Whether a function that does not return would restore a register is not known.
-            let is_open = wrong.cause == Cause::RegisterLost && !explored.returns;
-            if explored.is_strange || ignored || is_open {
-                continue;
-            }
-            let function = self.extents.of(*rva).map_or(entry, |range| range.start);
-            self.wrong.insert((function, *rva), *wrong);
-        }
-    }
-
-    /// Returns what is wrong at an instruction, and the kind of the difference, as far as other functions
-    /// and the unwind data decide it.
-    fn classify(&self, start: u32, rva: u32, wrong: &Wrong) -> (Blame, Cause) {
-        let is_called = wrong.cause == Cause::OwnReturnAddress && self.called.get(start);
-        match (wrong.blame, wrong.cause) {
-            // A leaf's caller may be found by chance.
-            (_, Cause::NoData) if !self.extents.has_data(rva) => (Blame::Data, Cause::NoData),
-            // A call is the last instruction: Windows looks up the function behind it.
-            (blame, Cause::NoData) => (blame, Cause::Other),
-            // By the rules of ntdll such a function has no epilogue either.
-            _ if self.extents.has_handler_alone(rva) => (Blame::Data, Cause::HandlerAlone),
-            (Blame::WindowsRules, cause) => (Blame::WindowsRules, cause),
-            _ if is_called => (Blame::Data, Cause::FrameGrown),
-            (blame, cause) => (blame, cause),
-        }
-    }
-
-    fn finish(mut self) -> Report {
-        let mut wrong = BTreeMap::new();
-        for ((start, rva), one) in &self.wrong {
-            // Another function may execute the same instruction, and be right.
-            if !self.right.get(*rva) {
-                let (blame, cause) = self.classify(*start, *rva, one);
-                wrong.insert((blame, cause, *start, *rva), *one);
-            }
-        }
-        self.totals.wrong = wrong.len() as u64;
-        let judged = self.totals.right + self.totals.wrong;
-        self.totals.not_judged = self.totals.instructions.saturating_sub(judged);
-        let mut findings: Vec<Finding> = Vec::new();
-        let mut last = None;
-        for ((blame, cause, start, rva), wrong) in wrong {
-            let calls = u32::from(wrong.at_return_address);
-            match findings.last_mut() {
-                Some(finding) if last == Some((blame, cause, start)) => {
-                    finding.instructions.push(rva);
-                    finding.calls += calls;
-                    // Code without data ends where nothing more was executed.
-                    finding.function.end = finding.function.end.max(rva + 1);
-                }
-                _ => {
-                    // It may be entered behind its first instruction.
-                    let entered = start.min(rva)..start.max(rva) + 1;
-                    findings.push(Finding {
-                        function: self.extents.of(rva).unwrap_or(entered),
-                        cause,
-                        blame,
-                        subject: wrong.subject,
-                        instructions: vec![rva],
-                        calls,
-                        found: wrong.found,
-                    });
-                    last = Some((blame, cause, start));
-                }
-            }
-        }
-        for finding in &mut findings {
-            // Code with a return address of its own keeps it for longer than a late row would.
-            if finding.cause == Cause::OwnReturnAddress && finding.instructions.len() < 3 {
-                (finding.blame, finding.cause) = (Blame::Data, Cause::FrameGrown);
-            }
-        }
-        findings.sort_by_key(|one| (one.blame, one.cause, one.function.start));
-        Report { totals: self.totals, findings }
-    }
+/// Returns true if the ranges share a byte.
+const fn overlaps(one: &Range<u32>, other: &Range<u32>) -> bool {
+    one.start < other.end && other.start < one.end
 }

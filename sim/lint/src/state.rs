@@ -1,7 +1,7 @@
 //! The followed part of a thread's state: registers, and the slots of the stack that lead to the
 //! caller.
 
-use crate::value::{ENTRY_RSP, Value, caller_xmm};
+use crate::value::{ENTRY_RSP, FARTHEST, Value, caller_xmm};
 use clr_unwind::{Convention, Gpr, Memory, RegisterSet, Registers, Unreadable};
 
 /// Maximum number of slots that are followed. Of a frame with more the oldest are forgotten as unknown.
@@ -165,14 +165,18 @@ impl State {
         }
     }
 
-    /// Returns true if there is a value of the caller in a range, or the return address.
-    pub(crate) fn holds_callers(&self, address: Value, size: usize) -> bool {
+    /// Returns true if there is a value of the caller in a range, the return address, or, if `addresses`
+    /// count, an address on the stack that may lead to them.
+    pub(crate) fn holds_frame(&self, address: Value, size: usize, addresses: bool) -> bool {
         let Value::Stack(at) = address else { return false };
         let end = at.saturating_add(i64::try_from(size).unwrap_or(i64::MAX));
         self.slots.iter().any(|slot| {
-            let is_callers =
-                matches!(slot.value, Value::Return | Value::Caller(_) | Value::CallerXmm(_));
-            is_callers && slot.at < end && at < slot.at + slot.size()
+            let of_frame = match slot.value {
+                Value::Return | Value::Caller(_) | Value::CallerXmm(_) => true,
+                Value::Stack(_) => addresses,
+                _ => false,
+            };
+            of_frame && slot.at < end && at < slot.at + slot.size()
         })
     }
 
@@ -211,6 +215,14 @@ impl State {
             key = mixed(key, self.get(register).decisive());
         }
         key
+    }
+
+    /// Returns a number that differs where any register or slot differs that may lead to the frame.
+    pub(crate) fn whole_key(&self) -> u64 {
+        let registers = self.gpr.iter().fold(0, |key, value| mixed(key, value.decisive()));
+        self.slots.iter().fold(registers, |key, slot| {
+            mixed(mixed(key, slot.at.cast_unsigned()), slot.value.decisive())
+        })
     }
 
     /// Returns the registers for the unwinder, with rip, and those that have any known value.
@@ -303,7 +315,7 @@ impl<'s> Stack<'s> {
 
     fn offset(address: u64) -> Option<i64> {
         let at = address.wrapping_sub(ENTRY_RSP).cast_signed();
-        (-0x1000_0000..0x1000_0000).contains(&at).then_some(at)
+        (-FARTHEST..FARTHEST).contains(&at).then_some(at)
     }
 }
 

@@ -11,11 +11,15 @@ pub(crate) const RETURN_ADDRESS: u64 = 0x5E7A_0000_0000_0000;
 
 const CALLER: u64 = 0x5CA1_0000_0000_0000;
 const OTHER: u64 = 0x5071_0000_0000_0000;
-const UNKNOWN: u64 = 0x5BAD_0000_0000_0000;
+/// Below each address of the stack: an unknown rsp is below the frame.
+const UNKNOWN: u64 = 0x5BAD_0000_0000;
 const UNSAVED: u64 = 0x5A00_0000_0000_0000;
 
 /// Bit of the register's number in these: sums with small numbers leave it as it is.
 const REGISTER: u32 = 24;
+
+/// Bytes from rsp at entry within which an address is one on the stack.
+pub(crate) const FARTHEST: i64 = 0x1000_0000;
 
 /// A value in a register or in a slot of the stack, as far as it is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,11 +52,20 @@ impl Value {
         matches!(self, Self::Stack(_) | Self::Unknown)
     }
 
+    /// Returns the address N bytes from rsp at entry. No stack goes so far that a larger N would be on it:
+    /// the number is one that stands for a size that cannot be allocated, on a path that ends in an overflow.
+    const fn stack(at: Option<i64>) -> Self {
+        match at {
+            Some(at) if at >= -FARTHEST && at < FARTHEST => Self::Stack(at),
+            _ => Self::Unknown,
+        }
+    }
+
     /// Returns the sum, with 64 bits.
     pub(crate) const fn plus(self, other: Self) -> Self {
         match (self, other) {
             (Self::Stack(at), Self::Number(n)) | (Self::Number(n), Self::Stack(at)) => {
-                Self::Stack(at.wrapping_add(n.cast_signed()))
+                Self::stack(at.checked_add(n.cast_signed()))
             }
             (Self::Number(a), Self::Number(b)) => Self::Number(a.wrapping_add(b)),
             (value, Self::Number(0)) => value,
@@ -63,7 +76,7 @@ impl Value {
     /// Returns the difference, with 64 bits.
     pub(crate) const fn minus(self, other: Self) -> Self {
         match (self, other) {
-            (Self::Stack(at), Self::Number(n)) => Self::Stack(at.wrapping_sub(n.cast_signed())),
+            (Self::Stack(at), Self::Number(n)) => Self::stack(at.checked_sub(n.cast_signed())),
             (Self::Stack(a), Self::Stack(b)) => Self::Number(a.wrapping_sub(b).cast_unsigned()),
             (Self::Number(a), Self::Number(b)) => Self::Number(a.wrapping_sub(b)),
             (value, Self::Number(0)) => value,
@@ -183,7 +196,7 @@ impl Shown {
             UNSAVED => Self::Word(i64::from((number as u32).cast_signed()) - rsp),
             _ => {
                 let at = number.wrapping_sub(ENTRY_RSP).cast_signed();
-                if (-0x1000_0000..0x1000_0000).contains(&at) {
+                if (-FARTHEST..FARTHEST).contains(&at) {
                     Self::Rsp(at - rsp)
                 } else {
                     Self::Number(number)

@@ -1,5 +1,7 @@
 //! `clrsim lint`: judges the unwind data of images by executing their functions.
 
+mod image;
+
 use crate::args::LintArgs;
 use crate::input::Source;
 use crate::render::code::Code;
@@ -7,11 +9,14 @@ use crate::render::console::{Console, DIM};
 use crate::render::error::CliError;
 use crate::render::json;
 use crate::render::progress::Progress;
-use crate::report::lint::{FindingReport, ImageReport, groups, write_heading};
+use crate::report::lint::{
+    FindingReport, ImageFacts, ImageReport, conventions, groups, write_heading,
+};
 use crate::{FAILED, PASSED, UNUSABLE};
 use clr_lint::{Finding, Linter};
+use clr_unwind::CodeRegion;
 use clr_unwind::cfi::CfiTable;
-use clr_unwind::{CodeMap, CodeRegion, ElfImage, MachoImage, Symbols};
+use image::Image;
 use std::cmp::Reverse;
 use std::ops::Range;
 use std::path::Path;
@@ -39,20 +44,14 @@ pub(crate) fn lint(args: &LintArgs, console: &mut Console<'_>) -> Result<u8, Cli
     Ok(code)
 }
 
-/// An image of any format.
-struct Image<'a> {
-    format: &'static str,
-    map: CodeMap<'a>,
-    symbols: Symbols<'a>,
-}
-
 fn lint_image(path: &Path, args: &LintArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let source = Source::find(path)?;
     let bytes = source.read()?;
-    let Image { format, map, symbols } = read(&source, &bytes)?;
+    let Image { format, map, symbols, layout, dotnet } = image::read(&source, &bytes)?;
     let code = Code { map: &map, symbols, image: source.name.clone() };
     let Some(region) = map.regions().next() else { return Ok(PASSED) };
-    let linter = Linter::new(&map, region);
+    let conventions = conventions(&layout);
+    let linter = Linter::new(&map, region).with_layout(layout);
     let wanted = wanted(&source, &code, region, &linter, args.function.wanted.as_deref())?;
     let len = linter.ranges().len();
     let progress = Progress::with_rate(console.progress, len as u64, source.name.clone());
@@ -64,7 +63,8 @@ fn lint_image(path: &Path, args: &LintArgs, console: &mut Console<'_>) -> Result
     progress.finish();
     let findings = report.findings.as_slice();
     let unusable = region.cfi().map_or(0, CfiTable::problems);
-    let image = ImageReport::new(&source.name, format, unusable, &report.totals, findings);
+    let facts = ImageFacts { file: &source.name, format, unusable, dotnet, conventions };
+    let image = ImageReport::new(facts, &report);
     if args.json.wanted {
         if !args.summary {
             for finding in findings {
@@ -105,52 +105,6 @@ fn write_group<'a>(
         writeln!(console.out, "  {DIM}{more} more; --limit all prints them{DIM:#}")?;
     }
     Ok(())
-}
-
-/// Reads an image of any format. Every function's call frame information is needed, so all is compiled.
-fn read<'a>(source: &Source, bytes: &'a [u8]) -> Result<Image<'a>, CliError> {
-    let mut map = CodeMap::new();
-    let (format, symbols, added) = match bytes {
-        [0x7F, b'E', b'L', b'F', ..] => {
-            let elf = ElfImage::parse(bytes).map_err(|error| source.error(error))?;
-            let table = CfiTable::new(&elf.cfi(), elf.sections());
-            let region = CodeRegion::elf(elf.preferred_base(), &elf);
-            ("ELF", elf.symbols(), region.and_then(|it| map.insert(it.with_cfi(table))))
-        }
-        [0xCF, 0xFA, 0xED, 0xFE, ..] | [0xCA, 0xFE, 0xBA, 0xBE, ..] => {
-            let macho = MachoImage::parse(thin(bytes)).map_err(|error| source.error(error))?;
-            let table = CfiTable::new(&macho.cfi(), macho.sections());
-            let region = CodeRegion::macho(macho.preferred_base(), &macho);
-            ("Mach-O", macho.symbols(), region.and_then(|it| map.insert(it.with_cfi(table))))
-        }
-        _ => {
-            let pe = source.parse_image(bytes)?;
-            ("PE", pe.symbols(), map.insert_image(pe.preferred_base(), &pe))
-        }
-    };
-    added.map_err(|error| source.error(error))?;
-    Ok(Image { format, map, symbols })
-}
-
-/// Returns the x86-64 part of a universal Mach-O file, and any other file itself.
-fn thin(bytes: &[u8]) -> &[u8] {
-    const X86_64: u32 = 0x0100_0007;
-    let word = |entry: &[u8], at: usize| {
-        let bytes = entry.get(at..).and_then(<[u8]>::first_chunk::<4>);
-        bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes))
-    };
-    if !bytes.starts_with(&[0xCA, 0xFE, 0xBA, 0xBE]) {
-        return bytes;
-    }
-    let entries = bytes.get(8..).unwrap_or_default().chunks_exact(20);
-    let mut entries = entries.take(word(bytes, 4) as usize);
-    entries
-        .find(|entry| word(entry, 0) == X86_64)
-        .and_then(|entry| {
-            let (at, len) = (word(entry, 8) as usize, word(entry, 12) as usize);
-            bytes.get(at..at.checked_add(len)?)
-        })
-        .unwrap_or(bytes)
 }
 
 /// Returns the RVAs in which the wanted functions begin.

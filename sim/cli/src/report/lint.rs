@@ -1,17 +1,23 @@
 //! The report of `clrsim lint`: findings in words, and the figures of an image.
 
+mod image;
+mod words;
+
 use crate::render::cfi::Rules;
 use crate::render::code::{Code, chain};
-use crate::render::console::{BAD, DIM, GOOD, HEAD};
+use crate::render::console::{DIM, HEAD};
 use crate::render::unwind_data::{Hex, operation};
 use crate::render::version3;
 use crate::render::words::counted;
-use clr_lint::{Blame, Cause, Finding, Shown, Subject, Totals};
+use clr_lint::{Finding, Shown, Subject};
 use clr_unwind::compact::Layout;
 use clr_unwind::win64::Operation;
 use clr_unwind::{CodeRegion, Trust};
 use serde::Serialize;
 use std::io::{self, Write};
+use words::{expected_of_tables, meaning, remedy};
+
+pub(crate) use image::{ImageFacts, ImageReport, conventions, groups, write_heading};
 
 /// A finding in words.
 #[derive(Debug, Serialize)]
@@ -56,6 +62,7 @@ impl FindingReport {
         let first = finding.instructions.first().copied().unwrap_or(finding.function.start);
         let last = finding.instructions.last().copied().unwrap_or(first);
         let line = code.instruction(region.base().wrapping_add(u64::from(first)));
+        let of_tables = finding.cause.is_of_tables().then(|| expected_of_tables(finding));
         let expected = match (finding.subject, finding.found.expected) {
             (Subject::StackPointer, Some(place)) => format!("caller's rsp = {place}"),
             (subject, Some(place)) => format!("{subject} in {place}"),
@@ -65,6 +72,9 @@ impl FindingReport {
             (Shown::Nothing, Some(error)) => error.to_string(),
             (got, _) => got.to_string(),
         };
+        let is_of_tables = of_tables.is_some();
+        let (expected, got) = of_tables.unwrap_or((expected, got));
+        let line = line.filter(|_| !is_of_tables);
         Self {
             kind: "finding",
             file: code.image.clone(),
@@ -79,7 +89,11 @@ impl FindingReport {
             first: first.into(),
             last: last.into(),
             instruction: line.map_or_else(String::new, |line| line.text),
-            in_force: in_force(region, first, finding.found.trust),
+            in_force: if is_of_tables {
+                String::new()
+            } else {
+                in_force(region, first, finding.found.trust)
+            },
             expected,
             got,
             meaning: meaning(finding),
@@ -98,9 +112,13 @@ impl FindingReport {
             calls => format!(", {}", counted(calls, "call", "calls")),
         };
         writeln!(out)?;
-        writeln!(out, "  {HEAD}{function}{HEAD:#} ({begin}..{end}): {count}{calls}")?;
-        writeln!(out, "    {DIM}at{DIM:#}        {first}{range}  {instruction}")?;
-        writeln!(out, "    {DIM}in force{DIM:#}  {in_force}")?;
+        if self.instructions == 0 {
+            writeln!(out, "  {HEAD}{function}{HEAD:#} ({begin}..{end})")?;
+        } else {
+            writeln!(out, "  {HEAD}{function}{HEAD:#} ({begin}..{end}): {count}{calls}")?;
+            writeln!(out, "    {DIM}at{DIM:#}        {first}{range}  {instruction}")?;
+            writeln!(out, "    {DIM}in force{DIM:#}  {in_force}")?;
+        }
         writeln!(out, "    {DIM}expected{DIM:#}  {expected}")?;
         writeln!(out, "    {DIM}got{DIM:#}       {got}")
     }
@@ -165,254 +183,4 @@ fn compact(region: &CodeRegion<'_>, rva: u32) -> Option<String> {
     let saved =
         saved.iter().map(|(register, below)| format!(", {} = [cfa-{below:#x}]", register.name()));
     Some(format!("compact unwind: {frame}{}", saved.collect::<String>()))
-}
-
-/// Returns the consequence for a profiler.
-fn meaning(finding: &Finding) -> &'static str {
-    let is_frame = matches!(finding.subject, Subject::Caller | Subject::StackPointer);
-    match (finding.blame, finding.cause) {
-        (Blame::WindowsRules, _) => {
-            "RtlVirtualUnwind, and with it debuggers, ETW and most profilers, go wrong here; \
-             clr-unwind with precise rules does not"
-        }
-        (Blame::Walker, _) => "clr-unwind goes wrong here, and could know better: please report it",
-        (_, Cause::OwnReturnAddress) => {
-            "right for code that is entered by a jump, as a hijacked or redirected thread does; if it \
-             is called, its callers are lost"
-        }
-        (_, Cause::HandlerAlone) => {
-            "every walk through the function goes wrong: only the dispatch of an exception asks the \
-             handler"
-        }
-        (_, Cause::Refused) => "no unwinder can walk through the function",
-        _ if !is_frame => {
-            "the frames up to here are right, and so is the caller's place; its register is wrong, so a \
-             frame further up that is computed from it is lost, and a seed with it is wrong"
-        }
-        _ if finding.calls > 0 => {
-            "every stack that goes through one of the calls ends there or continues with wrong frames"
-        }
-        _ => {
-            "a sample at one of these instructions ends there or continues with wrong frames; stacks that \
-             go through calls of the function are right"
-        }
-    }
-}
-
-/// Returns the change that would make the answer right, in an image with call frame information or with
-/// UNWIND_INFO.
-const fn remedy(blame: Blame, cause: Cause, is_cfi: bool) -> &'static str {
-    match (blame, cause, is_cfi) {
-        (Blame::WindowsRules, ..) => {
-            "end the function in a form that Windows documents for epilogues, or unwind with \
-             clr-unwind's precise rules"
-        }
-        (Blame::Walker, ..) => "nothing in the image",
-        (_, Cause::FrameGone, true) => {
-            "let the rows end with the frame; in assembly .cfi_def_cfa_offset after each pop"
-        }
-        (_, Cause::FrameGone, false) => {
-            "end the function in a form that Windows documents for epilogues; give code without the \
-             frame a range of its own"
-        }
-        (_, Cause::FrameGrown, true) => {
-            "describe each instruction that moves rsp; in assembly .cfi_adjust_cfa_offset"
-        }
-        (_, Cause::FrameGrown, false) => {
-            "move rsp in the prologue alone, and describe it; in assembly .allocstack, .pushreg"
-        }
-        (_, Cause::RegisterLost, true) => {
-            "save the register before it is overwritten, and say where; in assembly .cfi_offset"
-        }
-        (_, Cause::SavedElsewhere, true) => {
-            "name the place that the register is saved in; in assembly .cfi_offset, .cfi_register"
-        }
-        (_, Cause::RegisterLost | Cause::SavedElsewhere, false) => {
-            "save the register on the stack, in the prologue, and say where; in assembly .pushreg, \
-             .savereg, .savexmm128"
-        }
-        (_, Cause::NoData, true) => "describe the function; in assembly .cfi_startproc",
-        (_, Cause::NoData, false) => "describe the function; in assembly PROC FRAME",
-        (_, Cause::HandlerAlone, _) => "describe the frame by unwind codes, beside the handler",
-        (_, Cause::OwnReturnAddress, _) => "nothing, unless the function is called",
-        (_, Cause::Refused, _) => "make the data legal; the error says where it is not",
-        (_, Cause::Other, _) => "compare the function's unwind data with its code: clrsim show",
-    }
-}
-
-/// Returns the words for a kind of difference.
-const fn words(cause: Cause) -> &'static str {
-    match cause {
-        Cause::FrameGone => "describes a frame, or a part of one, that is not there",
-        Cause::FrameGrown => "does not describe that rsp was moved",
-        Cause::RegisterLost => "does not say where an overwritten register was saved",
-        Cause::SavedElsewhere => "says that a register is in another place than it is",
-        Cause::NoData => "is missing, and the code is no leaf",
-        Cause::HandlerAlone => "has no codes: only the handler knows the frame",
-        Cause::OwnReturnAddress => "names a word that the function pushed itself as return address",
-        Cause::Refused => "cannot be used",
-        Cause::Other => "leads elsewhere",
-    }
-}
-
-/// Returns the heading of findings of a kind.
-fn heading(blame: Blame, cause: Cause) -> String {
-    match blame {
-        Blame::WindowsRules => "the rules of Windows give a wrong answer".to_owned(),
-        Blame::Walker => "clr-unwind gives a wrong answer".to_owned(),
-        Blame::Unknown => format!("perhaps the unwind data {}", words(cause)),
-        Blame::Data => format!("the unwind data {}", words(cause)),
-    }
-}
-
-/// The findings of one kind.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Group {
-    blame: &'static str,
-    cause: &'static str,
-    functions: usize,
-    instructions: usize,
-    calls: u32,
-}
-
-/// The figures of an image.
-#[derive(Debug, Serialize)]
-pub(crate) struct ImageReport {
-    kind: &'static str,
-    file: String,
-    format: &'static str,
-    ranges: u64,
-    bytes: u64,
-    functions: u64,
-    entered_inside: u64,
-    parts: u64,
-    executed_bytes: u64,
-    instructions: u64,
-    right: u64,
-    wrong: u64,
-    not_judged: u64,
-    strange: u64,
-    unfollowed: u64,
-    undecoded: u64,
-    unknown_jumps: u64,
-    cut: u64,
-    /// Number of entries of call frame information that cannot be used.
-    unusable: u32,
-    findings: usize,
-    groups: Vec<Group>,
-}
-
-impl ImageReport {
-    pub(crate) fn new(
-        file: &str,
-        format: &'static str,
-        unusable: u32,
-        totals: &Totals,
-        findings: &[Finding],
-    ) -> Self {
-        let groups = groups(findings).map(|group| Group {
-            blame: group.first().map_or("", |one| one.blame.name()),
-            cause: group.first().map_or("", |one| one.cause.name()),
-            functions: group.len(),
-            instructions: group.iter().map(|one| one.instructions.len()).sum(),
-            calls: group.iter().map(|one| one.calls).sum(),
-        });
-        Self {
-            kind: "image",
-            file: file.to_owned(),
-            format,
-            ranges: totals.ranges,
-            bytes: totals.bytes,
-            functions: totals.functions,
-            entered_inside: totals.entered_inside,
-            parts: totals.parts,
-            executed_bytes: totals.executed_bytes,
-            instructions: totals.instructions,
-            right: totals.right,
-            wrong: totals.wrong,
-            not_judged: totals.not_judged,
-            strange: totals.strange,
-            unfollowed: totals.unfollowed,
-            undecoded: totals.undecoded,
-            unknown_jumps: totals.unknown_jumps,
-            cut: totals.cut,
-            unusable,
-            findings: findings.len(),
-            groups: groups.collect(),
-        }
-    }
-
-    /// Writes the figures as text.
-    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Self { file, format, ranges, functions, instructions, right, .. } = self;
-        let Self { wrong, not_judged, .. } = self;
-        let style = if self.findings == 0 { GOOD } else { BAD };
-        writeln!(
-            out,
-            "{HEAD}{file}{HEAD:#}: {format}, ranges of unwind data: {ranges}, executed functions: \
-             {functions}, {} of the code",
-            percent(self.executed_bytes, self.bytes)
-        )?;
-        writeln!(
-            out,
-            "  {instructions} instructions: {right} right, {style}{wrong} wrong{style:#}, \
-             {not_judged} not judged"
-        )?;
-        let left_out = [
-            (self.unknown_jumps, "jumps with unknown targets within a frame"),
-            (self.unfollowed, "calls that do not return"),
-            (self.undecoded, "paths to bytes that are no known instruction"),
-            (self.strange, "functions that switch stacks or return elsewhere"),
-            (self.cut, "functions that are too large to be followed to the end"),
-            (u64::from(self.unusable), "entries that cannot be used"),
-        ];
-        let left_out = left_out.iter().filter(|(number, ..)| *number > 0);
-        let words = |(number, what): &(u64, &str)| format!("{what}: {number}");
-        let left_out: Vec<_> = left_out.map(words).collect();
-        if self.ranges == 0 {
-            writeln!(
-                out,
-                "  {BAD}the image has no unwind data: only leaf functions can be unwound{BAD:#}"
-            )?;
-        }
-        if !left_out.is_empty() {
-            writeln!(out, "  {DIM}not judged, or not followed: {}{DIM:#}", left_out.join("; "))?;
-        }
-        Ok(())
-    }
-}
-
-/// Returns a share in percent; entered functions without data may make it more than all.
-fn percent(part: u64, whole: u64) -> String {
-    let tenths = part.saturating_mul(1000).checked_div(whole).unwrap_or(0).min(1000);
-    format!("{}.{} %", tenths / 10, tenths % 10)
-}
-
-/// Returns the findings by what is wrong and kind.
-pub(crate) fn groups(findings: &[Finding]) -> impl Iterator<Item = &[Finding]> {
-    findings.chunk_by(|a, b| (a.blame, a.cause) == (b.blame, b.cause))
-}
-
-/// Writes the heading of a group.
-pub(crate) fn write_heading(
-    region: &CodeRegion<'_>,
-    group: &[Finding],
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let Some(first) = group.first() else { return Ok(()) };
-    let instructions: usize = group.iter().map(|one| one.instructions.len()).sum();
-    let worst = group.iter().find(|one| one.calls > 0).unwrap_or(first);
-    writeln!(out)?;
-    writeln!(
-        out,
-        "{BAD}{}{BAD:#} ({}, {}): {} of {}",
-        heading(first.blame, first.cause),
-        first.blame.name(),
-        first.cause.name(),
-        counted(instructions, "instruction", "instructions"),
-        counted(group.len(), "function", "functions"),
-    )?;
-    writeln!(out, "  {}", meaning(worst))?;
-    let remedy = remedy(first.blame, first.cause, region.cfi().is_some());
-    writeln!(out, "  {DIM}to mend it:{DIM:#} {remedy}")
 }

@@ -79,7 +79,8 @@ pub(super) fn operand(state: &State, instruction: &Instruction, at: u32) -> Valu
 }
 
 /// Stores a value at the address of the memory operand. Any other base than rsp may count through an
-/// array, and beyond its end on a path that is not possible.
+/// array, and beyond its end on a path that is not possible; or it is an address elsewhere, and one on the
+/// stack only on paths that do not come here. rbp is the base of a frame's own slots, too.
 pub(super) fn store(
     state: &mut State,
     instruction: &Instruction,
@@ -87,7 +88,9 @@ pub(super) fn store(
     size: usize,
     value: Value,
 ) {
-    if instruction.memory_base() == Register::RSP || !state.holds_callers(address, size) {
+    let base = instruction.memory_base();
+    let hits = |state: &State| state.holds_frame(address, size, base != Register::RBP);
+    if base == Register::RSP || !hits(state) {
         state.store(address, size, value);
     } else {
         state.blur(address, size);

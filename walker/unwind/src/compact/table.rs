@@ -38,6 +38,13 @@ pub struct Entry {
     pub encoding: Encoding,
 }
 
+impl Entry {
+    /// Creates the description of a range of code (RVAs).
+    pub const fn new(range: Range<u32>, encoding: Encoding) -> Self {
+        Self { range, encoding }
+    }
+}
+
 /// The language-specific handling of exceptions in a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Personality {

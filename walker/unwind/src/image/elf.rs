@@ -3,6 +3,7 @@
 use super::symbols::NameBudget;
 use super::{CfiSections, ImageError, Section, Sections, Symbols};
 use alloc::vec::Vec;
+use core::ops::Range;
 use object::LittleEndian as LE;
 use object::elf::{self, FileHeader64, ProgramHeader64, SectionHeader64};
 use object::read::ReadRef as _;
@@ -143,6 +144,34 @@ impl<'a> ElfImage<'a> {
         names.sort_unstable();
         names.dedup_by_key(|(rva, ..)| *rva);
         Symbols::ascending(names.into_iter().map(|(rva, _, name)| (rva, name)).collect())
+    }
+
+    /// Returns the ranges of code (RVAs), ascending: the executable sections with bytes, or, if there are
+    /// no section headers, the executable segments.
+    pub fn code(&self) -> Vec<Range<u32>> {
+        let is_code = |it: &&SectionHeader64<LE>| {
+            it.sh_type(LE) == elf::SHT_PROGBITS && it.sh_flags(LE).contains(elf::SHF_EXECINSTR)
+        };
+        let sections = self.section_table.iter().filter(is_code);
+        let ranges = sections.filter_map(|it| Some(self.loaded(it)?.range()));
+        let mut code: Vec<_> = ranges.filter(|range| !range.is_empty()).collect();
+        if code.is_empty() {
+            code.extend(self.segments.code());
+        }
+        code.sort_unstable_by_key(|range| range.start);
+        code
+    }
+
+    /// Returns the RVA at which the system enters the image; `None` if it does not.
+    pub fn entry(&self) -> Option<u32> {
+        let header = FileHeader64::<LE>::parse(self.data).ok()?;
+        self.rva(header.e_entry(LE)).filter(|entry| *entry != 0)
+    }
+
+    /// Returns the section with this name; `None` if there is none that is loaded.
+    pub fn section(&self, name: &str) -> Option<Section<'a>> {
+        let (_, header) = self.section_table.section_by_name(LE, name.as_bytes())?;
+        self.loaded(header)
     }
 
     /// Returns the RVA of an address in the file's own terms.

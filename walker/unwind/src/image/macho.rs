@@ -4,11 +4,13 @@ use super::symbols::NameBudget;
 use super::{CfiSections, ImageError, Section, Sections, Symbols};
 use crate::compact::{CompactSections, CompactTable, entries_of_object_file};
 use alloc::vec::Vec;
+use core::ops::Range;
 use object::LittleEndian as LE;
 use object::macho::{self, MachHeader64, Relocation, SegmentCommand64};
 use object::read::ReadRef as _;
 use object::read::macho::{
-    LoadCommandIterator, MachHeader as _, Nlist as _, Section as _, Segment as _,
+    LoadCommandIterator, LoadCommandVariant, MachHeader as _, Nlist as _, Section as _,
+    Segment as _,
 };
 use thiserror::Error;
 
@@ -168,6 +170,39 @@ impl<'a> MachoImage<'a> {
         };
         let entries = entries_of_object_file(section, relocations, self.preferred_base, value);
         CompactTable::of_object(entries)
+    }
+
+    /// Returns the ranges of code (RVAs), ascending: the sections that have instructions.
+    pub fn code(&self) -> Vec<Range<u32>> {
+        let instructions = macho::S_ATTR_PURE_INSTRUCTIONS | macho::S_ATTR_SOME_INSTRUCTIONS;
+        let mut code = Vec::new();
+        for command in self.commands.map_while(Result::ok) {
+            let Ok(Some((segment, bytes))) = command.segment_64() else { continue };
+            for section in segment.sections(LE, bytes).unwrap_or_default() {
+                if section.flags(LE).0 & instructions.0 != 0
+                    && let Some(section) = self.range(section.addr(LE), section.size(LE))
+                {
+                    code.push(section.range());
+                }
+            }
+        }
+        code.sort_unstable_by_key(|range| range.start);
+        code
+    }
+
+    /// Returns the RVAs at which functions start by `LC_FUNCTION_STARTS`, ascending: none if the image
+    /// lacks it, and those before a fault in it.
+    pub fn function_starts(&self) -> Vec<u32> {
+        let mut commands = self.commands.map_while(Result::ok);
+        let starts = commands.find_map(|command| match command.variant() {
+            Ok(LoadCommandVariant::LinkeditData(linkedit)) => {
+                linkedit.function_starts(LE, self.data, self.preferred_base).ok()
+            }
+            _ => None,
+        });
+        let addresses = starts.into_iter().flatten().map_while(Result::ok);
+        let rva = |address: u64| u32::try_from(address.checked_sub(self.preferred_base)?).ok();
+        addresses.map_while(rva).collect()
     }
 
     /// Returns the names of the code. Symbols that cannot be read are left out.

@@ -19,6 +19,7 @@ pub use symbols::Symbols;
 pub use target_os::TargetOs;
 
 use alloc::vec::Vec;
+use core::ops::Range;
 use thiserror::Error;
 
 /// An error in reading a PE image.
@@ -70,6 +71,13 @@ pub struct Section<'a> {
     pub executable: bool,
 }
 
+impl Section<'_> {
+    /// Returns the range of the bytes (RVAs).
+    pub const fn range(&self) -> Range<u32> {
+        self.rva..self.rva.saturating_add(self.bytes.len() as u32)
+    }
+}
+
 /// The bytes of an image, by RVA.
 #[derive(Clone, Debug, Default)]
 pub struct Sections<'a> {
@@ -102,6 +110,11 @@ impl<'a> Sections<'a> {
     /// Returns the sections, ascending by RVA.
     pub fn as_slice(&self) -> &[Section<'a>] {
         &self.sections
+    }
+
+    /// Returns the ranges of executable bytes (RVAs), ascending.
+    pub fn code(&self) -> impl Iterator<Item = Range<u32>> + '_ {
+        self.sections.iter().filter(|section| section.executable).map(Section::range)
     }
 
     /// Returns the section with a byte at `rva`.

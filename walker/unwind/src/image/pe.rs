@@ -6,6 +6,7 @@ use super::target_os::TargetOs;
 use super::symbols::NameBudget;
 use super::{FunctionTable, ImageError, Section, Sections};
 use alloc::vec::Vec;
+use core::ops::Range;
 use object::LittleEndian as LE;
 use object::pe;
 use object::read::ReadRef as _;
@@ -70,6 +71,13 @@ impl<'a> PeImage<'a> {
     /// Returns the entries of the exception directory.
     pub const fn functions(&self) -> FunctionTable<'a> {
         self.functions
+    }
+
+    /// Returns the range of a data directory (RVAs), wherever it is; `None` if it is empty or there is none
+    /// with this number (`IMAGE_DIRECTORY_ENTRY_…`).
+    pub fn directory(&self, number: usize) -> Option<Range<u32>> {
+        let (rva, size) = self.directories.get(number)?.address_range();
+        (size > 0).then(|| rva..rva.saturating_add(size))
     }
 
     /// Returns the names of the code: exports, and the COFF symbols that linkers like GNU ld leave

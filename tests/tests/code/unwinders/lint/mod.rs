@@ -1,6 +1,8 @@
 //! The linter against generated programs: what it finds is what the generator made wrong.
 
+mod acquitted;
 mod planted;
+mod tables;
 
 use super::*;
 use clr_lint::{Linter, Report, Subject};

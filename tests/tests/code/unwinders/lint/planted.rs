@@ -6,13 +6,13 @@ use clr_unwind::{CfiSections, CodeMap, CodeRegion, FunctionTable, Gpr, Section, 
 use core::num::NonZeroUsize;
 use std::sync::{Mutex, mpsc};
 
-const BASE: u64 = 0x1_8000_0000;
+pub(super) const BASE: u64 = 0x1_8000_0000;
 
 /// RVA of the first function's UNWIND_INFO.
 const UNWIND_INFO: u32 = 0x800;
 
 /// Judges functions of Windows: the code at RVA 0, and its RUNTIME_FUNCTIONs with UNWIND_INFO.
-fn windows(code: &[u8], functions: &[(u32, u32, &[u8])]) -> Report {
+pub(super) fn windows(code: &[u8], functions: &[(u32, u32, &[u8])]) -> Report {
     windows_on(1, code, functions)
 }
 
@@ -39,12 +39,12 @@ fn windows_on(jobs: usize, code: &[u8], functions: &[(u32, u32, &[u8])]) -> Repo
 }
 
 /// Judges one function of Windows.
-fn function(code: &[u8], info: &[u8]) -> Report {
+pub(super) fn function(code: &[u8], info: &[u8]) -> Report {
     windows(code, &[(0, code.len() as u32, info)])
 }
 
 /// Judges one function of Unix with an FDE of these instructions, behind a CIE by which the CFA is rsp+8.
-fn unix(code: &[u8], instructions: &[u8]) -> Report {
+pub(super) fn unix(code: &[u8], instructions: &[u8]) -> Report {
     let mut bytes = vec![0xCC; 0x1000];
     bytes[..code.len()].copy_from_slice(code);
     let mut frames = Vec::new();
@@ -79,7 +79,7 @@ fn unix(code: &[u8], instructions: &[u8]) -> Report {
 
 /// Returns the only finding: what is wrong, its kind, the wrong part, and its instructions.
 #[track_caller]
-fn only(report: &Report) -> (Blame, Cause, Subject, Vec<u32>) {
+pub(super) fn only(report: &Report) -> (Blame, Cause, Subject, Vec<u32>) {
     let [Finding { blame, cause, subject, instructions, .. }] = report.findings.as_slice() else {
         panic!("{report:#?}");
     };
@@ -87,19 +87,19 @@ fn only(report: &Report) -> (Blame, Cause, Subject, Vec<u32>) {
 }
 
 #[track_caller]
-fn none(report: &Report) {
+pub(super) fn none(report: &Report) {
     assert_eq!(report.findings, []);
     let totals = report.totals;
     assert!(totals.right > 0 && totals.wrong == 0, "{totals:?}");
 }
 
 /// push rbx; sub rsp, 20h; mov rbx, rcx; call rax; add rsp, 20h; pop rbx; ret
-const FRAME: [u8; 16] = [
+pub(super) const FRAME: [u8; 16] = [
     0x53, 0x48, 0x83, 0xEC, 0x20, 0x48, 0x89, 0xCB, 0xFF, 0xD0, 0x48, 0x83, 0xC4, 0x20, 0x5B, 0xC3,
 ];
 
 /// The UNWIND_INFO of that function: +5 allocate 20h, +1 push rbx.
-const INFO: [u8; 8] = [1, 5, 2, 0, 5, 0x32, 1, 0x30];
+pub(super) const INFO: [u8; 8] = [1, 5, 2, 0, 5, 0x32, 1, 0x30];
 
 /// The call frame information of that function: +1 CFA = rsp+10h, rbx at cfa-10h; +4 rsp+30h; +9
 /// rsp+10h; +1 rsp+8.

@@ -91,6 +91,18 @@ impl State {
         self.count == 0 && self.rsp.is_some_and(|rsp| rsp >= self.start)
     }
 
+    /// Returns true if the word on top of the stack can be the return address: the frame had it before the
+    /// interrupted instruction.
+    pub(super) fn can_leave(&self) -> bool {
+        matches!(self.top(), Some((_, Source::Stack(_))))
+    }
+
+    /// Returns true if a function can begin here: nothing of the frame is made, or all that was made is
+    /// released.
+    pub(super) fn is_at_entry(&self) -> bool {
+        self.has_made_nothing() || self.released && self.can_leave()
+    }
+
     /// Returns the value of a preserved register.
     pub(in crate::unwinder) fn register(&self, register: Gpr) -> Source {
         let at = PRESERVED.iter().position(|it| *it == register);

@@ -186,13 +186,15 @@ impl Code<'_, '_> {
         let from = |rva| self.region.bytes_from(rva).unwrap_or_default();
         let mut code = from(path.rva);
         for left in (0..PATH_LIMIT).rev() {
-            if path.state.has_made_nothing() && makes_frame(code) {
+            if path.state.is_at_entry() && makes_frame(code) {
                 return End::Leaves;
             }
             let Some(Instruction { len, effect }) = decode(code) else { break };
             let next = path.rva.wrapping_add(len.into());
             let following = code.get(usize::from(len)..).unwrap_or_default();
             match effect {
+                // With words of its own on top of the stack no function leaves: this is not the way.
+                Effect::Return | Effect::JumpOut if !path.state.can_leave() => break,
                 Effect::Return | Effect::JumpOut => {
                     return End::Leaves;
                 }
@@ -204,11 +206,19 @@ impl Code<'_, '_> {
                 },
                 Effect::Jump(distance) => {
                     let target = self.target(next, distance);
-                    let Some(rva) = target else { return End::Leaves };
-                    if self.is_other_function(rva) {
-                        if path.state.released {
+                    let can_leave = path.state.can_leave();
+                    let Some(rva) = target else {
+                        if can_leave {
                             return End::Leaves;
                         }
+                        break;
+                    };
+                    // What has released its frame goes to another function, wherever in an entry for several
+                    // that function starts.
+                    if can_leave && path.state.released && self.is_in_other_entry(rva) {
+                        return End::Leaves;
+                    }
+                    if can_leave && self.is_other_function(rva) {
                         kept.keep(&path.state, KeptFrom::Exit);
                     }
                     if seen.jumps.has(path, left) {
@@ -281,6 +291,12 @@ impl Code<'_, '_> {
             let is_bare = entry.encoding.layout() == Ok(Layout::Nothing);
             !entry.range.contains(&self.rva) && (is_start || is_bare)
         })
+    }
+
+    /// Returns true if an entry that is not the interrupted instruction's describes `rva`.
+    fn is_in_other_entry(&self, rva: u32) -> bool {
+        let entry = self.table.find(rva).ok().flatten();
+        entry.is_some_and(|entry| !entry.range.contains(&self.rva))
     }
 
     /// Returns true if the interrupted instruction jumps through a register, and the bytes before it

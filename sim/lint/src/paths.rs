@@ -60,15 +60,18 @@ pub(crate) struct Paths<'m, 'a> {
     tables: BTreeSet<u32>,
     /// Paths that are not followed yet.
     left: Vec<Path>,
-    /// The instructions that were executed after one another: the later one first. Only with care.
+    /// The instructions that were executed after one another: the later one first. Only of accused functions.
     steps: BTreeSet<(u32, u32)>,
-    /// The instructions that leave the function. Only with care.
+    /// The instructions that leave the function. Only of accused functions.
     leaving: Vec<u32>,
     explored: Explored,
     /// RVA at which the function is entered.
     entry: u32,
     budget: u32,
+    /// True if states are told apart by all that may lead to a frame.
     is_careful: bool,
+    /// True if it is noted which instructions lead to a return.
+    notes_steps: bool,
 }
 
 impl<'m, 'a> Paths<'m, 'a> {
@@ -93,13 +96,15 @@ impl<'m, 'a> Paths<'m, 'a> {
             entry: 0,
             budget: 0,
             is_careful: false,
+            notes_steps: false,
         }
     }
 
-    /// Returns the executor with knowledge of what is called. It tells states apart by all that may lead to a
-    /// frame, so that no function is accused for what holds on one path alone. This takes more time.
+    /// Returns the executor for functions that were accused, with knowledge of what is called. Of a function
+    /// that is accused still it tells states apart by all that may lead to a frame, so that none is accused
+    /// for what holds on one path alone. This takes more time.
     pub(crate) fn with_called(self, called: &'m [u32]) -> Self {
-        Self { called, is_careful: true, ..self }
+        Self { called, notes_steps: true, ..self }
     }
 
     /// Returns true if another function than the one that leads from `from` to `rva` starts there. In the range
@@ -137,7 +142,14 @@ impl<'m, 'a> Paths<'m, 'a> {
     pub(crate) fn explore(&mut self, rva: u32) -> Explored {
         self.tables.clear();
         self.judge.set_language(self.layout.language(rva));
-        let explored = self.explore_once(rva);
+        self.is_careful = false;
+        let mut explored = self.explore_once(rva);
+        // Code without data is accused whatever its states are.
+        let is_open = |point: &Point| point.finding().is_some_and(|it| it.cause != Cause::NoData);
+        if self.notes_steps && explored.points.values().any(is_open) {
+            self.is_careful = true;
+            explored = self.explore_once(rva);
+        }
         // A table that was executed before it was known: a path that does not exist led there.
         let end = |rva: u32, point: &Point| rva.wrapping_add(point.len.into());
         let is_hit = |table: &u32| {
@@ -433,7 +445,7 @@ impl<'m, 'a> Paths<'m, 'a> {
 
     /// Notes that `rva` is executed after `before`.
     fn note_step(&mut self, before: Option<u32>, rva: u32) {
-        if self.is_careful {
+        if self.notes_steps {
             self.steps.extend(before.map(|before| (rva, before)));
         }
     }
@@ -455,7 +467,7 @@ impl<'m, 'a> Paths<'m, 'a> {
     /// Checks the state at a return or a tail call at `rva`.
     fn leave(&mut self, rva: u32, state: &State) {
         let preserved = self.convention().nonvolatile();
-        if self.is_careful {
+        if self.notes_steps {
             self.leaving.push(rva);
         }
         let explored = &mut self.explored;

@@ -93,7 +93,7 @@ pub(crate) struct Explored {
     pub(crate) undecoded: u32,
     /// Number of jumps to addresses that are not known, within the function's frame.
     pub(crate) unknown_jumps: u32,
-    /// The instructions from which a path leads to a return; known only if the function was executed with care.
+    /// The instructions from which a path leads to a return; known only of accused functions.
     pub(crate) returning: BTreeSet<u32>,
     /// True if the budget was used up.
     pub(crate) is_cut: bool,

@@ -175,10 +175,22 @@ impl<'m, 'a> Linter<'m, 'a> {
             |rva, explored| sweep.accuse(rva, &explored),
         );
         let mut report = sweep.finish(&ranges);
-        report.coverage = coverage;
+        report.coverage = if wanted.start == 0 && wanted.end == u32::MAX {
+            coverage
+        } else {
+            self.coverage_of(wanted, &ascending)
+        };
         report.findings.extend(faults);
         report.findings.sort_by_key(|one| (one.blame, one.cause, one.function.start));
         report
+    }
+
+    /// Returns how much of the code in `wanted` has unwind data, by all ranges, which ascend.
+    fn coverage_of(&self, wanted: &Range<u32>, ranges: &[Range<u32>]) -> Coverage {
+        let code = self.layout.code.iter();
+        let code = code.map(|it| it.start.max(wanted.start)..it.end.min(wanted.end));
+        let code: Vec<_> = code.filter(|range| !range.is_empty()).collect();
+        coverage(self.region, &code, ranges).0
     }
 
     /// Returns true if the system enters the image at `rva`, and the unwind data says nothing of it.

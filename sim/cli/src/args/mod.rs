@@ -18,7 +18,7 @@ pub(crate) use histories::{
     DrawArgs, ExploreArgs, ReplayArgs, SearchArgs, SettingsArgs, StrategyChoice,
 };
 pub(crate) use host::{HostArgs, LimitArgs};
-pub(crate) use lint::LintArgs;
+pub(crate) use lint::{LintArgs, LintFormat};
 pub(crate) use renamed::renamed;
 pub(crate) use run::RunArgs;
 pub(crate) use scenarios::{CompareArgs, FmtArgs, ListArgs, MatrixArgs, NewArgs, NewKind};

@@ -47,6 +47,11 @@ impl Location<'_> {
         }
     }
 
+    /// Returns the name that a symbol gives the function.
+    pub(crate) const fn name(&self) -> Option<&str> {
+        self.name
+    }
+
     /// Returns true if more than the RVA is known of the place.
     pub(crate) const fn is_known(&self) -> bool {
         self.name.is_some() || self.in_function

@@ -17,6 +17,13 @@ use std::io::{self, Write};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hex(u128);
 
+impl Hex {
+    /// Returns the number, if it is an address.
+    pub(crate) const fn address(self) -> u64 {
+        self.0 as u64
+    }
+}
+
 impl<T: Into<u128>> From<T> for Hex {
     fn from(number: T) -> Self {
         Self(number.into())

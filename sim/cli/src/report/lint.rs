@@ -1,6 +1,8 @@
 //! The report of `clrsim lint`: findings in words, and the figures of an image.
 
+mod fingerprint;
 mod image;
+mod sarif;
 mod words;
 
 use crate::render::cfi::Rules;
@@ -17,7 +19,10 @@ use serde::Serialize;
 use std::io::{self, Write};
 use words::{expected_of_tables, meaning, remedy};
 
+pub(crate) use fingerprint::Fingerprint;
+
 pub(crate) use image::{ImageFacts, ImageReport, conventions, groups, write_heading};
+pub(crate) use sarif::Sarif;
 
 /// A finding in words.
 #[derive(Debug, Serialize)]
@@ -55,6 +60,12 @@ pub(crate) struct FindingReport {
     meaning: &'static str,
     /// The change that would make the answer right.
     remedy: &'static str,
+    /// A number that stays as it is when the image is built anew.
+    fingerprint: Fingerprint,
+    /// True if findings of this kind do not fail.
+    allowed: bool,
+    /// True if the baseline has it.
+    known: bool,
 }
 
 impl FindingReport {
@@ -98,7 +109,25 @@ impl FindingReport {
             got,
             meaning: meaning(finding),
             remedy: remedy(finding.blame, finding.cause, region.cfi().is_some()),
+            fingerprint: Fingerprint::new(code, region, finding),
+            allowed: false,
+            known: false,
         }
+    }
+
+    /// Returns the finding with what is known of it beforehand.
+    pub(crate) fn with_state(self, allowed: bool, known: bool) -> Self {
+        Self { allowed, known, ..self }
+    }
+
+    /// Returns true if the baseline has it.
+    pub(crate) const fn is_known(&self) -> bool {
+        self.known
+    }
+
+    /// Returns true if the run fails by it.
+    pub(crate) const fn fails(&self) -> bool {
+        !self.allowed && !self.known
     }
 
     /// Writes the finding as text.

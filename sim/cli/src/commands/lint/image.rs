@@ -1,5 +1,6 @@
 //! Reading an image for `clrsim lint`: its code, its unwind data, and what its headers say of both.
 
+use super::dotnet;
 use crate::input::Source;
 use crate::render::error::CliError;
 use clr_lint::{Language, Layout};
@@ -26,7 +27,7 @@ const CLI_HEADER: usize = 14;
 /// Reads an image of any format. Every function's call frame information is needed, so all is compiled.
 pub(super) fn read<'a>(source: &Source, bytes: &'a [u8]) -> Result<Image<'a>, CliError> {
     let mut map = CodeMap::new();
-    let (format, symbols, layout, added) = match bytes {
+    let (format, symbols, layout, dotnet, added) = match bytes {
         [0x7F, b'E', b'L', b'F', ..] => {
             let elf = ElfImage::parse(bytes).map_err(|error| source.error(error))?;
             let table = CfiTable::new(&elf.cfi(), elf.sections());
@@ -36,7 +37,8 @@ pub(super) fn read<'a>(source: &Source, bytes: &'a [u8]) -> Result<Image<'a>, Cl
             let mut layout = layout(elf.sections(), elf_code(&elf), &symbols, base);
             layout.entry = elf.entry();
             layout.search_table = elf.cfi().eh_frame_hdr;
-            ("ELF", symbols, layout, region.and_then(|it| map.insert(it.with_cfi(table))))
+            let dotnet = dotnet::native_aot(elf.sections());
+            ("ELF", symbols, layout, dotnet, region.and_then(|it| map.insert(it.with_cfi(table))))
         }
         [0xCF, 0xFA, 0xED, 0xFE, ..] | [0xCA, 0xFE, 0xBA, 0xBE, ..] => {
             let macho = MachoImage::parse(thin(bytes)).map_err(|error| source.error(error))?;
@@ -48,7 +50,14 @@ pub(super) fn read<'a>(source: &Source, bytes: &'a [u8]) -> Result<Image<'a>, Cl
             layout.starts.extend(macho.function_starts());
             layout.starts.sort_unstable();
             layout.starts.dedup();
-            ("Mach-O", symbols, layout, region.and_then(|it| map.insert(it.with_cfi(table))))
+            let dotnet = dotnet::native_aot(macho.sections());
+            (
+                "Mach-O",
+                symbols,
+                layout,
+                dotnet,
+                region.and_then(|it| map.insert(it.with_cfi(table))),
+            )
         }
         _ => {
             let pe = source.parse_image(bytes)?;
@@ -56,11 +65,13 @@ pub(super) fn read<'a>(source: &Source, bytes: &'a [u8]) -> Result<Image<'a>, Cl
             let symbols = pe.symbols();
             let mut layout = layout(pe.sections(), pe_code(&pe), &symbols, base);
             layout.function_table = pe.directory(EXCEPTIONS).map(|range| range.start);
-            ("PE", symbols, layout, map.insert_image(base, &pe))
+            let dotnet = dotnet::ready_to_run(&pe);
+            let dotnet = dotnet.or_else(|| dotnet::native_aot(pe.sections()));
+            ("PE", symbols, layout, dotnet, map.insert_image(base, &pe))
         }
     };
     added.map_err(|error| source.error(error))?;
-    Ok(Image { format, map, symbols, layout, dotnet: None })
+    Ok(Image { format, map, symbols, layout, dotnet })
 }
 
 /// Returns the layout of an image with these ranges of code.

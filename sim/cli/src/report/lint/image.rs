@@ -53,6 +53,8 @@ pub(crate) struct ImageReport {
     /// The .NET that made the image.
     dotnet: Option<String>,
     findings: usize,
+    /// Number of findings that are neither allowed nor known.
+    failing: usize,
     groups: Vec<Group>,
 }
 
@@ -84,7 +86,7 @@ pub(crate) fn conventions(layout: &Layout<'_>) -> Vec<&'static str> {
 }
 
 impl ImageReport {
-    pub(crate) fn new(facts: ImageFacts<'_>, report: &Report) -> Self {
+    pub(crate) fn new(facts: ImageFacts<'_>, report: &Report, failing: usize) -> Self {
         let ImageFacts { file, format, unusable, dotnet, conventions } = facts;
         let Report { totals, coverage, findings, .. } = report;
         let groups = groups(findings).map(|group| Group {
@@ -127,6 +129,7 @@ impl ImageReport {
             conventions,
             dotnet,
             findings: findings.len(),
+            failing,
             groups: groups.collect(),
         }
     }
@@ -135,7 +138,7 @@ impl ImageReport {
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let Self { file, format, ranges, functions, instructions, right, .. } = self;
         let Self { wrong, not_judged, code, .. } = self;
-        let style = if self.findings == 0 { GOOD } else { BAD };
+        let style = if self.failing == 0 { GOOD } else { BAD };
         let made_by = self.dotnet.as_ref().map_or_else(String::new, |it| format!(" ({it})"));
         writeln!(
             out,
@@ -183,6 +186,10 @@ impl ImageReport {
         let left_out = left_out.iter().filter(|(number, ..)| *number > 0);
         let words = |(number, what): &(u64, &str)| format!("{what}: {number}");
         let left_out: Vec<_> = left_out.map(words).collect();
+        let known = self.findings.saturating_sub(self.failing);
+        if known > 0 {
+            writeln!(out, "  findings that are allowed or known: {known}")?;
+        }
         if !left_out.is_empty() {
             writeln!(out, "  {DIM}not judged, or not followed: {}{DIM:#}", left_out.join("; "))?;
         }
@@ -211,15 +218,17 @@ pub(crate) fn write_heading(
     let instructions: usize = group.iter().map(|one| one.instructions.len()).sum();
     let worst = group.iter().find(|one| one.calls > 0).unwrap_or(first);
     writeln!(out)?;
-    writeln!(
-        out,
-        "{BAD}{}{BAD:#} ({}, {}): {} of {}",
-        heading(first.blame, first.cause),
-        first.blame.name(),
-        first.cause.name(),
-        counted(instructions, "instruction", "instructions"),
-        counted(group.len(), "function", "functions"),
-    )?;
+    let count = match (instructions, group.len()) {
+        (0, 1) => String::new(),
+        (0, entries) => format!(": {entries} entries"),
+        (instructions, functions) => {
+            let instructions = counted(instructions, "instruction", "instructions");
+            format!(": {instructions} of {}", counted(functions, "function", "functions"))
+        }
+    };
+    let (blame, cause) = (first.blame.name(), first.cause.name());
+    let heading = heading(first.blame, first.cause);
+    writeln!(out, "{BAD}{heading}{BAD:#} ({blame}, {cause}){count}")?;
     writeln!(out, "  {}", meaning(worst))?;
     let remedy = remedy(first.blame, first.cause, region.cfi().is_some());
     writeln!(out, "  {DIM}to mend it:{DIM:#} {remedy}")

@@ -1,6 +1,6 @@
 //! What findings mean, and how to mend them, in words.
 
-use clr_lint::{Blame, Cause, Finding, Subject};
+use clr_lint::{Blame, Cause, Finding, Shown, Subject};
 
 /// Returns the consequence for a profiler.
 pub(super) fn meaning(finding: &Finding) -> &'static str {
@@ -118,7 +118,7 @@ pub(super) const fn remedy(blame: Blame, cause: Cause, is_cfi: bool) -> &'static
 }
 
 /// Returns the words for a kind of difference.
-const fn words(cause: Cause) -> &'static str {
+pub(super) const fn words(cause: Cause) -> &'static str {
     match cause {
         Cause::FrameGone => "describes a frame, or a part of one, that is not there",
         Cause::FrameGrown => "does not describe that rsp was moved",
@@ -155,8 +155,8 @@ pub(super) fn expected_of_tables(finding: &Finding) -> (String, String) {
     let number = finding.found.got;
     let (expected, got) = match finding.cause {
         Cause::NoUnwindData => {
-            let text = format!("data for {number} bytes");
-            return ("unwind data for the code".to_owned(), text);
+            let size = if let Shown::Number(size) = number { size } else { 0 };
+            return ("unwind data for the code".to_owned(), format!("data for {size} bytes"));
         }
         Cause::Misaligned => ("an address that is a multiple of 4", ""),
         Cause::Unordered => {

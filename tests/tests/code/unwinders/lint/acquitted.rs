@@ -69,6 +69,30 @@ fn code_behind_a_call_that_does_not_return_is_the_next_function() {
     assert!(report.findings.iter().any(|it| it.calls > 0), "{report:#?}");
 }
 
+/// A tail call goes into the middle of an entry that is for several functions: from a prologue the code was
+/// followed there, and the frame taken for that function's.
+#[test]
+fn a_tail_call_into_the_middle_of_a_merged_entry_leaves() {
+    // push rbp; mov rbp, rsp; push r12; push rbx; push rax; mov rbx, rdi; add rsp, 8; pop rbx; pop r12; pop rbp;
+    // jmp 20h
+    let mut code =
+        vec![0x55, 0x48, 0x89, 0xE5, 0x41, 0x54, 0x53, 0x50, 0x48, 0x89, 0xFB, 0x48, 0x83];
+    code.extend([0xC4, 8, 0x5B, 0x41, 0x5C, 0x5D, 0xE9, 8, 0, 0, 0]);
+    // 18h: the first function of the other entry. 20h: push rbp; mov rbp, rsp; call far; pop rbp; ret
+    code.extend([0x55, 0x48, 0x89, 0xE5, 0x5D, 0xC3, 0xCC, 0xCC]);
+    code.extend([0x55, 0x48, 0x89, 0xE5, 0xE8, 0, 0x10, 0, 0, 0x5D, 0xC3]);
+    // rbx at cfa-20h, r12 at cfa-18h; and a frame without saved registers.
+    let own = Entry::new(0..0x18, Encoding(0x0102_0011));
+    let other = Entry::new(0x18..0x2B, Encoding(RBP_FRAME));
+    let region = unix(&code, &CfiSections::default());
+    let region = region.with_compact(CompactTable::of_object(vec![own, other]));
+    let mut layout = layout(0x2B);
+    layout.starts = vec![0, 0x18, 0x20];
+    let report = judge(region, layout);
+    none(&report);
+    assert_eq!(report.totals.not_judged, 0, "{:?}", report.totals);
+}
+
 /// A call of the function right behind it pushes a return address like any other.
 #[test]
 fn a_call_of_the_next_function_is_no_push() {

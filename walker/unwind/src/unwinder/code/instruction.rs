@@ -6,6 +6,7 @@
 //! known which integer register they write.
 
 use super::state::PRESERVED;
+use super::usual;
 use crate::registers::Gpr;
 use crate::x64::{Base, Fields, Map};
 
@@ -62,6 +63,9 @@ pub(in crate::unwinder) enum Effect {
 
 /// Decodes the instruction that `code` begins with; `None` if it is unknown or cut off.
 pub(in crate::unwinder) fn decode(code: &[u8]) -> Option<Instruction> {
+    if let Some(instruction) = usual::decode(code) {
+        return Some(instruction);
+    }
     let fields = Fields::read(code)?;
     Some(Instruction { len: fields.len, effect: fields.effect() })
 }

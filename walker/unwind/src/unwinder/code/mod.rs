@@ -4,6 +4,7 @@ mod instruction;
 mod state;
 #[cfg(test)]
 mod tests;
+mod usual;
 
 pub(super) use instruction::{Effect, Instruction, decode};
 #[cfg(feature = "macho")]

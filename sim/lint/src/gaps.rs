@@ -28,12 +28,33 @@ fn startup(region: &CodeRegion<'_>, gap: Range<u32>) -> u32 {
     // _start comes before it, and has data in most programs.
     let bytes = region.bytes_from(at).unwrap_or_default();
     // deregister_tm_clones: lea rdi, [rip+…]; lea rax, [rip+…]; cmp rax, rdi; je. Fixed addresses: mov eax, …;
-    // cmp rax, …; je.
+    // cmp rax, …; je. Older ones subtract the addresses, and push rbp.
     let is_startup = matches!(
         bytes,
         [0x48, 0x8D, 0x3D, _, _, _, _, 0x48, 0x8D, 0x05, _, _, _, _, 0x48, 0x39, 0xF8, 0x74, ..]
             | [0xB8, _, _, _, _, 0x48, 0x3D, _, _, _, _, 0x74, ..]
             | [0x48, 0x8D, 0x3D, _, _, _, _, 0x55, 0x48, 0x8D, 0x05, ..]
+            | [
+                0x48,
+                0x8D,
+                0x05,
+                _,
+                _,
+                _,
+                _,
+                0x48,
+                0x8D,
+                0x3D,
+                _,
+                _,
+                _,
+                _,
+                0x55,
+                0x48,
+                0x29,
+                0xF8,
+                ..
+            ]
     );
     if is_startup {
         at = gap.end.min(at + STARTUP_SIZE);

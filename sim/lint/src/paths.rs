@@ -100,9 +100,9 @@ impl<'m, 'a> Paths<'m, 'a> {
         }
     }
 
-    /// Returns the executor for functions that were accused, with knowledge of what is called. Of a function
-    /// that is accused still it tells states apart by all that may lead to a frame, so that none is accused
-    /// for what holds on one path alone. This takes more time.
+    /// Returns the executor for functions that were accused, with knowledge of what is called. Where a
+    /// function is accused still it tells states apart by all that may lead to a frame, which takes more time,
+    /// so that none is accused at an instruction whose answer is right on another path.
     pub(crate) fn with_called(self, called: &'m [u32]) -> Self {
         Self { called, notes_steps: true, ..self }
     }
@@ -148,7 +148,13 @@ impl<'m, 'a> Paths<'m, 'a> {
         let is_open = |point: &Point| point.finding().is_some_and(|it| it.cause != Cause::NoData);
         if self.notes_steps && explored.points.values().any(is_open) {
             self.is_careful = true;
-            explored = self.explore_once(rva);
+            let careful = self.explore_once(rva);
+            for (rva, point) in &mut explored.points {
+                if careful.points.get(rva).is_some_and(|it| it.right > 0) {
+                    point.judge(Answer::Right);
+                }
+            }
+            explored.returning.extend(careful.returning);
         }
         // A table that was executed before it was known: a path that does not exist led there.
         let end = |rva: u32, point: &Point| rva.wrapping_add(point.len.into());

@@ -57,7 +57,7 @@ impl Language {
         whole("Embarcadero Delphi for Win64 compiler", Self::Delphi);
         if has(sections, "OCAMLRUNPARAM") {
             let own = ocaml(symbols);
-            let all = own.is_empty().then_some(code).unwrap_or_default();
+            let all = if own.is_empty() { code } else { &[] };
             let own = own.into_iter().chain(all.iter().cloned());
             found.extend(own.map(|range| (range, Self::OCaml)));
         }

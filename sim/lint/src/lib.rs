@@ -17,6 +17,7 @@ mod paths;
 mod point;
 mod report;
 mod state;
+mod steps;
 mod sweep;
 mod tables;
 mod value;

@@ -7,6 +7,7 @@ use crate::judge::{Answer, Judge};
 use crate::layout::Layout;
 use crate::point::{Explored, Point};
 use crate::state::{State, Table};
+use crate::steps::Steps;
 use crate::value::{Shown, Value};
 use clr_unwind::{CodeRegion, Convention, Gpr, Trust};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
@@ -60,10 +61,8 @@ pub(crate) struct Paths<'m, 'a> {
     tables: BTreeSet<u32>,
     /// Paths that are not followed yet.
     left: Vec<Path>,
-    /// The instructions that were executed after one another: the later one first. Only of accused functions.
-    steps: BTreeSet<(u32, u32)>,
-    /// The instructions that leave the function. Only of accused functions.
-    leaving: Vec<u32>,
+    /// The steps of accused functions.
+    steps: Steps,
     explored: Explored,
     /// RVA at which the function is entered.
     entry: u32,
@@ -90,8 +89,7 @@ impl<'m, 'a> Paths<'m, 'a> {
             judge,
             tables: BTreeSet::new(),
             left: Vec::new(),
-            steps: BTreeSet::new(),
-            leaving: Vec::new(),
+            steps: Steps::default(),
             explored: Explored::default(),
             entry: 0,
             budget: 0,
@@ -180,7 +178,7 @@ impl<'m, 'a> Paths<'m, 'a> {
             self.follow(path);
         }
         self.explored.is_cut = self.budget == 0;
-        self.explored.returning = self.returning();
+        self.explored.returning = self.steps.take_returning();
         core::mem::take(&mut self.explored)
     }
 
@@ -195,7 +193,10 @@ impl<'m, 'a> Paths<'m, 'a> {
             decoder.decode_out(&mut instruction);
             let rva = path.rva;
             path.rva = rva.wrapping_add(instruction.len() as u32);
-            self.note_step(path.before.replace(rva), rva);
+            let before = path.before.replace(rva);
+            if self.notes_steps {
+                self.steps.note(before, rva);
+            }
             if self.tables.range(rva..path.rva).next().is_some() {
                 return;
             }
@@ -449,32 +450,11 @@ impl<'m, 'a> Paths<'m, 'a> {
         false
     }
 
-    /// Notes that `rva` is executed after `before`.
-    fn note_step(&mut self, before: Option<u32>, rva: u32) {
-        if self.notes_steps {
-            self.steps.extend(before.map(|before| (rva, before)));
-        }
-    }
-
-    /// Returns the instructions from which a path leads to a return.
-    fn returning(&mut self) -> BTreeSet<u32> {
-        let mut returning = BTreeSet::new();
-        let mut left = core::mem::take(&mut self.leaving);
-        while let Some(rva) = left.pop() {
-            if returning.insert(rva) {
-                let before = self.steps.range((rva, 0)..=(rva, u32::MAX));
-                left.extend(before.map(|(_, before)| *before));
-            }
-        }
-        self.steps.clear();
-        returning
-    }
-
     /// Checks the state at a return or a tail call at `rva`.
     fn leave(&mut self, rva: u32, state: &State) {
         let preserved = self.convention().nonvolatile();
         if self.notes_steps {
-            self.leaving.push(rva);
+            self.steps.leave(rva);
         }
         let explored = &mut self.explored;
         explored.returns = true;

@@ -100,7 +100,9 @@ impl Run<'_> {
         let facts = ImageFacts { file: &source.name, format, unusable, dotnet, conventions };
         let image = ImageReport::new(facts, &report, failing);
         if let Some(sarif) = &mut self.sarif {
-            judged.iter().for_each(|finding| sarif.add(finding));
+            for finding in &judged {
+                sarif.add(finding);
+            }
         } else if args.json.wanted {
             for finding in judged.iter().filter(|_| !args.summary) {
                 json::write_json(finding, console)?;

@@ -20,7 +20,7 @@ pub(super) fn judge<'a>(region: CodeRegion<'a>, layout: Layout<'a>) -> Report {
 /// Returns a layout with code up to `end`.
 pub(super) fn layout<'a>(end: u32) -> Layout<'a> {
     let mut layout = Layout::default();
-    layout.code = vec![0..end];
+    layout.code.push(0..end);
     layout
 }
 

@@ -73,7 +73,8 @@ fn draw(random: &mut SplitMix64) -> Function {
         }
     }
     // lea rax, [rip+OTHER]
-    let distance = i64::from(OTHER) - i64::from(FUNCTION) - (code.len() as i64 + 7);
+    let distance =
+        i64::from(OTHER) - i64::from(FUNCTION) - (i64::try_from(code.len()).unwrap() + 7);
     code.extend([0x48, 0x8D, 0x05]);
     code.extend((distance as i32).to_le_bytes());
     let ending = draw(6);
@@ -126,7 +127,8 @@ fn draw(random: &mut SplitMix64) -> Function {
         2 => code.extend([0xF3, 0xC3]),
         // jmp rel32
         3 => {
-            let distance = i64::from(OTHER) - i64::from(FUNCTION) - (code.len() as i64 + 5);
+            let distance =
+                i64::from(OTHER) - i64::from(FUNCTION) - (i64::try_from(code.len()).unwrap() + 5);
             code.push(0xE9);
             code.extend((distance as i32).to_le_bytes());
         }

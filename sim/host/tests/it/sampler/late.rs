@@ -63,6 +63,7 @@ fn sample(modules: &Modules, leaf: u64, caller: u64) -> Sample {
         bounds: sample.stack,
         from: sample.copy_from,
         copy: sample.copy.clone(),
+        thread_pointer: sample.thread_pointer,
     };
     stack.walk(&Silent, modules, &mut sample.buffer).unwrap();
     sample

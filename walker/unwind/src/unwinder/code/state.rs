@@ -93,13 +93,15 @@ impl State {
 
     /// Returns true if the word on top of the stack can be the return address: the frame had it before the
     /// interrupted instruction.
-    pub(super) fn can_leave(&self) -> bool {
+    #[cfg(feature = "macho")]
+    pub(in crate::unwinder) fn can_leave(&self) -> bool {
         matches!(self.top(), Some((_, Source::Stack(_))))
     }
 
     /// Returns true if a function can begin here: nothing of the frame is made, or all that was made is
     /// released.
-    pub(super) fn is_at_entry(&self) -> bool {
+    #[cfg(feature = "macho")]
+    pub(in crate::unwinder) fn is_at_entry(&self) -> bool {
         self.has_made_nothing() || self.released && self.can_leave()
     }
 

@@ -2,12 +2,14 @@
 //!
 //! A copy of the process gets the recorded registers and stack, and goes on from the interrupted instruction under
 //! `ptrace`, one instruction after the other, until the frame has returned. What it calls runs to its end at
-//! once. Nothing that the copy does leaves it: system calls that reach further are not made, and get a result
+//! once; what takes longer runs from exit to exit (`exits.rs`). Nothing that the copy does leaves it: system calls that reach further are not made, and get a result
 //! with which waits end; memory that is shared with other processes, as the code of .NET is, becomes private. No
 //! unwind data is read, so no belief about them is shared with a walk.
 //!
 //! The copy is forked from a helper process, which shares the memory of this one and is waited for, as the child of
 //! `vfork` is: so stops of the copy send no signal to the runtime.
+
+mod exits;
 
 use super::shared_memory::{self, Mapping};
 use clr_sampler::Sample;
@@ -16,8 +18,8 @@ use std::ffi::{c_int, c_long, c_void};
 use std::mem::{offset_of, zeroed};
 use std::ptr::null_mut;
 
-/// Maximum number of instructions of the leaf itself.
-const MOST_STEPS: u32 = 5_000;
+/// Number of instructions of the leaf that are executed one by one.
+const STEPS: u32 = 500;
 /// Maximum number of system calls.
 const MOST_SYSTEM_CALLS: u32 = 64;
 /// The processor time that a leaf has, in microseconds: how busy the machine is does not matter.
@@ -36,7 +38,7 @@ const ENABLE_FIRST: u64 = 1;
 pub(super) enum Unjudged {
     /// The system has no `ptrace`, or no debug registers.
     NotPossible,
-    /// Too many instructions: the leaf spins, or is a long loop.
+    /// Too much time: the leaf spins, or is a long loop.
     Long,
     /// What the leaf has called did not come back.
     CalledForEver,
@@ -68,6 +70,8 @@ pub(super) struct Returned {
     pub(super) ip: u64,
     /// The registers in the order of machine code.
     pub(super) registers: [u64; 16],
+    /// True if each instruction of the leaf was executed on its own.
+    pub(super) is_stepped: bool,
 }
 
 /// The work of the helper process, and its result.
@@ -118,7 +122,7 @@ extern "C" fn help(work: *mut c_void) -> c_int {
         become_copy(work);
     }
     if pid > 0 {
-        let mut copy = Copy { pid, system_calls: 0 };
+        let mut copy = Copy { pid, system_calls: 0, waits: 0 };
         work.result = copy.run(work);
         // SAFETY: the process is this one's child.
         unsafe {
@@ -193,6 +197,8 @@ fn kind(code: &[u8]) -> Kind {
 struct Copy {
     pid: i32,
     system_calls: u32,
+    /// Number of waits for a futex.
+    waits: u32,
 }
 
 impl Copy {
@@ -206,7 +212,7 @@ impl Copy {
         put(&mut now, work);
         self.set_registers(&now)?;
         let start = work.registers.rsp();
-        for _ in 0..MOST_STEPS {
+        for _ in 0..STEPS {
             let mut code = [0; 15];
             self.read(now.rip, &mut code);
             let before = now;
@@ -218,7 +224,8 @@ impl Copy {
                 // A word that the leaf itself has pushed is no return address: the return is a jump.
                 Kind::Return if before.rsp >= start => {
                     now = self.step()?;
-                    return Ok(Returned { ip: now.rip, registers: in_order(&now) });
+                    let registers = in_order(&now);
+                    return Ok(Returned { ip: now.rip, registers, is_stepped: true });
                 }
                 Kind::Call => {
                     now = self.step()?;
@@ -229,7 +236,7 @@ impl Copy {
                 _ => now = self.step()?,
             }
         }
-        Err(Unjudged::Long)
+        self.run_to_exit(&now, start)
     }
 
     /// Runs what was called right now to its return.
@@ -294,14 +301,31 @@ impl Copy {
                 *now = self.step()?;
                 return Ok(());
             }
-            // A wait without a limit ends with this, too.
-            libc::SYS_futex => now.rax = (-i64::from(libc::ETIMEDOUT)).cast_unsigned(),
+            libc::SYS_futex => now.rax = self.futex(now),
             libc::SYS_write | libc::SYS_pwrite64 => now.rax = now.rdx,
             _ => now.rax = 0,
         }
         // The instruction overwrites these.
         (now.rcx, now.r11) = (now.rip, now.eflags);
         self.set_registers(now)
+    }
+
+    /// Returns what a call of `futex` gets with which waits end: the time is over, or the word is one of a free lock
+    /// or of a signalled condition.
+    fn futex(&mut self, now: &libc::user_regs_struct) -> u64 {
+        /// `FUTEX_WAIT` and `FUTEX_WAIT_BITSET` without flags.
+        const WAITS: [u64; 2] = [0, 9];
+        if !WAITS.contains(&(now.rsi & 0x7F)) {
+            return 0;
+        }
+        self.waits += 1;
+        let word: u32 = match self.waits % 3 {
+            1 => return (-i64::from(libc::ETIMEDOUT)).cast_unsigned(),
+            2 => 0,
+            _ => 2,
+        };
+        self.write(now.rdi, &word.to_le_bytes());
+        0
     }
 
     /// Executes one instruction.
@@ -349,6 +373,14 @@ impl Copy {
         let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: to.len() };
         // SAFETY: the kernel checks the other process's addresses.
         unsafe { libc::process_vm_readv(self.pid, &raw const local, 1, &raw const remote, 1, 0) };
+    }
+
+    /// Writes data of the copy, if they can be written.
+    fn write(&self, address: u64, from: &[u8]) {
+        let local = libc::iovec { iov_base: from.as_ptr() as *mut c_void, iov_len: from.len() };
+        let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: from.len() };
+        // SAFETY: the kernel reads `from`, and checks the other process's addresses.
+        unsafe { libc::process_vm_writev(self.pid, &raw const local, 1, &raw const remote, 1, 0) };
     }
 }
 

@@ -33,8 +33,9 @@ pub(super) struct Leaves {
 }
 
 impl Leaves {
-    /// Returns the caller of the sample's leaf, if its code can be executed to its return.
-    pub(super) fn caller(&mut self, sample: &Sample) -> Option<Frame> {
+    /// Returns the caller of the sample's leaf, if its code can be executed to its return. A leaf that runs long has
+    /// to return to where the walk says that its frame ends (`claimed`, the caller's rsp).
+    pub(super) fn caller(&mut self, sample: &Sample, claimed: Option<u64>) -> Option<Frame> {
         let mut hasher = DefaultHasher::new();
         let registers = &sample.registers;
         (sample.thread.0, registers.rip, registers.gpr).hash(&mut hasher);
@@ -43,7 +44,7 @@ impl Leaves {
         if self.known.len() >= MOST {
             self.known.clear();
         }
-        let found = *self.known.entry(key).or_insert_with(|| execute(sample));
+        let found = *self.known.entry(key).or_insert_with(|| execute(sample, claimed));
         match found {
             Ok(_) => self.executed += 1,
             Err(why) => *self.unjudged.entry(why).or_default() += 1,
@@ -73,12 +74,15 @@ pub(super) fn describe(sample: &Sample, caller: Option<Frame>) -> String {
 }
 
 #[cfg(target_os = "linux")]
-fn execute(sample: &Sample) -> Result<Frame, &'static str> {
+fn execute(sample: &Sample, claimed: Option<u64>) -> Result<Frame, &'static str> {
     let returned = execute::leaf(sample).map_err(execute::Unjudged::name)?;
+    if !returned.is_stepped && claimed != Some(returned.registers[4]) {
+        return Err("elsewhere");
+    }
     Ok(Frame { rip: returned.ip, registers: returned.registers })
 }
 
 #[cfg(windows)]
-fn execute(_: &Sample) -> Result<Frame, &'static str> {
+fn execute(_: &Sample, _: Option<u64>) -> Result<Frame, &'static str> {
     Err("not possible")
 }

@@ -139,7 +139,9 @@ impl Check {
         self.snapshot_frames_missing += missing;
         let is_chosen = self.walks.is_multiple_of(self.settings.execute.into());
         let caller = match self.settings.policy {
-            Policy::Signal if self.settings.execute > 0 && is_chosen => self.leaves.caller(sample),
+            Policy::Signal if self.settings.execute > 0 && is_chosen => {
+                self.leaves.caller(sample, stack.frames.get(1).map(|frame| frame.sp))
+            }
             _ => None,
         };
         let (seen, end) = self.second(process, sample, stack, caller);

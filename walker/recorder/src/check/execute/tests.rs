@@ -13,6 +13,23 @@ core::arch::global_asm!(
     "lea rax, [rip + 3f]; push rax; ret",
     "3: add rsp, 24; jmp 5f",
     "5: ret",
+    // Ten million turns, then a call that leads to the same function, and a jump through a register.
+    ".globl executed_loop",
+    "executed_loop: push rbx; mov ebx, 10000000; cmp r15, 0xF15; jne 3f",
+    "2: dec ebx; jnz 2b",
+    "call executed_deeper",
+    "3: pop rbx; lea rax, [rip + 4f]; jmp rax",
+    "4: ret",
+    "executed_deeper: push r15; xor r15d, r15d; call executed_loop; pop r15; ret",
+    // A lock that another thread has, and a condition that another one sets.
+    ".globl executed_lock",
+    "executed_lock: mov ebx, 2; lea rdi, [rsp - 64]; mov dword ptr [rdi], 2",
+    "2: xor esi, esi; mov edx, 2; xor r10d, r10d; mov eax, 202; syscall",
+    "mov eax, 2; xchg eax, [rdi]; test eax, eax; jnz 2b",
+    "3: mov dword ptr [rdi], 0",
+    "4: xor esi, esi; xor edx, edx; xor r10d, r10d; mov eax, 202; syscall",
+    "cmp dword ptr [rdi], 0; je 4b",
+    "ret",
     ".globl executed_spin",
     "executed_spin: jmp executed_spin",
     ".globl executed_fault",
@@ -28,6 +45,8 @@ core::arch::global_asm!(
 unsafe extern "C" {
     fn executed_epilogue();
     fn executed_body();
+    fn executed_loop();
+    fn executed_lock();
     fn executed_spin();
     fn executed_fault();
     fn executed_wait();
@@ -60,6 +79,8 @@ fn run(code: unsafe extern "C" fn(), words: &[u64]) -> Result<(u64, u64), Unjudg
 fn a_leaf_returns_to_its_caller() {
     assert_eq!(run(executed_epilogue, &[7, 0x1234, 0x5678]), Ok((0x1234, 2)));
     assert_eq!(run(executed_body, &[0x1234, 0x5678]), Ok((0x1234, 1)));
+    assert_eq!(run(executed_loop, &[0x1234, 0x5678]), Ok((0x1234, 1)));
+    assert_eq!(run(executed_lock, &[0x1234, 0x5678]), Ok((0x1234, 1)));
 }
 
 #[test]

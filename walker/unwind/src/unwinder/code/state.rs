@@ -91,18 +91,18 @@ impl State {
         self.count == 0 && self.rsp.is_some_and(|rsp| rsp >= self.start)
     }
 
-    /// Returns true if the word on top of the stack can be the return address: the frame had it before the
-    /// interrupted instruction.
+    /// Returns true if the word on top of the stack can be the return address: it was there before the
+    /// interrupted instruction, or the stack pointer is unknown.
     #[cfg(feature = "macho")]
     pub(in crate::unwinder) fn can_leave(&self) -> bool {
-        matches!(self.top(), Some((_, Source::Stack(_))))
+        matches!(self.top(), Some((_, Source::Stack(_))) | None)
     }
 
     /// Returns true if a function can begin here: nothing of the frame is made, or all that was made is
     /// released.
     #[cfg(feature = "macho")]
     pub(in crate::unwinder) fn is_at_entry(&self) -> bool {
-        self.has_made_nothing() || self.released && self.can_leave()
+        self.has_made_nothing() || self.released && self.rsp.is_some() && self.can_leave()
     }
 
     /// Returns the value of a preserved register.

@@ -213,8 +213,7 @@ impl Code<'_, '_> {
                         }
                         break;
                     };
-                    // What has released its frame goes to another function, wherever in an entry for several
-                    // that function starts.
+                    // What has released its frame goes to another function.
                     if can_leave && path.state.released && self.is_in_other_entry(rva) {
                         return End::Leaves;
                     }
@@ -293,10 +292,13 @@ impl Code<'_, '_> {
         })
     }
 
-    /// Returns true if an entry that is not the interrupted instruction's describes `rva`.
+    /// Returns true if an entry for other functions describes `rva`. A linker merges the entries of
+    /// functions with equal frames, so a function may start anywhere in one.
     fn is_in_other_entry(&self, rva: u32) -> bool {
         let entry = self.table.find(rva).ok().flatten();
-        entry.is_some_and(|entry| !entry.range.contains(&self.rva))
+        entry.is_some_and(|entry| {
+            !entry.range.contains(&self.rva) && !entry.encoding.is_not_function_start()
+        })
     }
 
     /// Returns true if the interrupted instruction jumps through a register, and the bytes before it

@@ -21,7 +21,9 @@ use std::ptr::null_mut;
 /// Number of instructions of the leaf that are executed one by one.
 const STEPS: u32 = 500;
 /// Maximum number of system calls.
-const MOST_SYSTEM_CALLS: u32 = 64;
+const MOST_SYSTEM_CALLS: u32 = 10_000;
+/// Maximum number of system calls that are not made.
+const MOST_WAITS: u32 = 64;
 /// The processor time that a leaf has, in microseconds: how busy the machine is does not matter.
 const PATIENCE: i64 = 100_000;
 /// Size of the helper's stack in bytes.
@@ -197,7 +199,7 @@ fn kind(code: &[u8]) -> Kind {
 struct Copy {
     pid: i32,
     system_calls: u32,
-    /// Number of waits for a futex.
+    /// Number of those that were not made.
     waits: u32,
 }
 
@@ -279,7 +281,7 @@ impl Copy {
     ) -> Result<(), Unjudged> {
         self.system_calls += 1;
         if self.system_calls > MOST_SYSTEM_CALLS {
-            return Err(Unjudged::Waits);
+            return Err(Unjudged::Long);
         }
         now.orig_rax = u64::MAX;
         match number.cast_signed() {
@@ -305,6 +307,10 @@ impl Copy {
             libc::SYS_write | libc::SYS_pwrite64 => now.rax = now.rdx,
             _ => now.rax = 0,
         }
+        self.waits += 1;
+        if self.waits > MOST_WAITS {
+            return Err(Unjudged::Waits);
+        }
         // The instruction overwrites these.
         (now.rcx, now.r11) = (now.rip, now.eflags);
         self.set_registers(now)
@@ -312,16 +318,15 @@ impl Copy {
 
     /// Returns what a call of `futex` gets with which waits end: the time is over, or the word is one of a free lock
     /// or of a signalled condition.
-    fn futex(&mut self, now: &libc::user_regs_struct) -> u64 {
+    fn futex(&self, now: &libc::user_regs_struct) -> u64 {
         /// `FUTEX_WAIT` and `FUTEX_WAIT_BITSET` without flags.
         const WAITS: [u64; 2] = [0, 9];
         if !WAITS.contains(&(now.rsi & 0x7F)) {
             return 0;
         }
-        self.waits += 1;
         let word: u32 = match self.waits % 3 {
-            1 => return (-i64::from(libc::ETIMEDOUT)).cast_unsigned(),
-            2 => 0,
+            0 => return (-i64::from(libc::ETIMEDOUT)).cast_unsigned(),
+            1 => 0,
             _ => 2,
         };
         self.write(now.rdi, &word.to_le_bytes());

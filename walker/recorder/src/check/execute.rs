@@ -11,7 +11,7 @@
 
 mod exits;
 
-use super::shared_memory::{self, Mapping};
+use super::shared_memory;
 use clr_sampler::Sample;
 use clr_unwind::{Gpr, Registers};
 use std::ffi::{c_int, c_long, c_void};
@@ -28,6 +28,8 @@ const MOST_WAITS: u32 = 64;
 const PATIENCE: i64 = 100_000;
 /// Size of the helper's stack in bytes.
 const STACK: usize = 256 << 10;
+/// Maximum length in bytes of the text of a process's mappings.
+const MAPPINGS: usize = 1 << 20;
 /// `PTRACE_SYSEMU` of `sys/ptrace.h`: goes on to the next system call, and does not make it.
 const SYSEMU: u32 = 31;
 /// Offset of the debug registers in `struct user` (`sys/user.h`).
@@ -83,8 +85,10 @@ struct Work<'s> {
     thread_pointer: u64,
     stack: &'s [u8],
     stack_from: u64,
-    /// Memory that the copy would share with this process.
-    shared: Vec<Mapping>,
+    /// The file with the runtime's code, which the copy would share with this process.
+    code: Option<i32>,
+    /// Room for the text of the copy's mappings.
+    mappings: Vec<u8>,
     result: Result<Returned, Unjudged>,
 }
 
@@ -95,7 +99,8 @@ pub(super) fn leaf(sample: &Sample) -> Result<Returned, Unjudged> {
         thread_pointer: sample.thread_pointer,
         stack: &sample.copy,
         stack_from: sample.copy_from,
-        shared: shared_memory::mappings(),
+        code: shared_memory::code_file(),
+        mappings: vec![0; MAPPINGS],
         result: Err(Unjudged::NotPossible),
     };
     let mut stack = vec![0_u128; STACK / 16];
@@ -153,12 +158,14 @@ fn set_mask(mask: u64) {
 }
 
 /// Lays the recorded stack out, and stops. The helper never lets this go on.
-fn become_copy(work: &Work<'_>) {
+fn become_copy(work: &mut Work<'_>) {
     let limit = libc::timeval { tv_sec: 0, tv_usec: PATIENCE };
     // SAFETY: no other thread exists in this process: neither that of the stack, whose own the bytes were, nor one
     // that uses what is shared.
     unsafe {
-        shared_memory::make_private(&work.shared);
+        if !shared_memory::make_private(work.code, &mut work.mappings) {
+            libc::syscall(libc::SYS_exit_group, 1);
+        }
         let to = work.stack_from as *mut u8;
         to.copy_from_nonoverlapping(work.stack.as_ptr(), work.stack.len());
         let once = libc::itimerval { it_interval: zeroed(), it_value: limit };
@@ -284,6 +291,11 @@ impl Copy {
             return Err(Unjudged::Long);
         }
         now.orig_rax = u64::MAX;
+        if number.cast_signed() == libc::SYS_mmap {
+            // The runtime maps its code again to write to it.
+            const TYPE: u64 = libc::MAP_TYPE as u64;
+            now.r10 = now.r10 & !TYPE | libc::MAP_PRIVATE as u64;
+        }
         match number.cast_signed() {
             libc::SYS_exit | libc::SYS_exit_group | libc::SYS_rt_sigreturn => {
                 return Err(Unjudged::Exits);

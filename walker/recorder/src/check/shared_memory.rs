@@ -1,13 +1,13 @@
 //! Memory that a copy of the process shares with it.
 
-use std::fs::{read_dir, read_link, read_to_string};
+use std::fs::{read_dir, read_link};
 
 /// The name of the file that .NET maps twice, for writing and for execution, from .NET 7 on.
 const CODE: &str = "memfd:doublemapper";
 
 /// A mapping that is shared between processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mapping {
+struct Mapping {
     start: u64,
     len: usize,
     protection: i32,
@@ -16,15 +16,8 @@ pub(super) struct Mapping {
     file: Option<i32>,
 }
 
-/// Returns the shared mappings of this process.
-pub(super) fn mappings() -> Vec<Mapping> {
-    let maps = read_to_string("/proc/self/maps").unwrap_or_default();
-    let file = maps.contains(CODE).then(code_file).flatten();
-    maps.lines().filter_map(|line| parse(line, file)).collect()
-}
-
-/// Returns the descriptor of the file with code.
-fn code_file() -> Option<i32> {
+/// Returns the descriptor of the file with code, if there is one.
+pub(super) fn code_file() -> Option<i32> {
     read_dir("/proc/self/fd").ok()?.flatten().find_map(|entry| {
         let target = read_link(entry.path()).ok()?;
         target.to_str()?.contains(CODE).then(|| entry.file_name().to_str()?.parse().ok())?
@@ -51,13 +44,15 @@ fn parse(line: &str, code: Option<i32>) -> Option<Mapping> {
     })
 }
 
-/// Makes the mappings private in the calling process, or read-only where that is not possible: nothing that it
-/// writes is seen by another one.
+/// Makes the shared mappings of the calling process private, or read-only where that is not possible: nothing that
+/// it writes is seen by another one. `code` is the file with code; the text of the mappings goes to `room`.
+/// Returns false if that is too small, or if the text cannot be read. Allocates nothing.
 ///
 /// # Safety
 /// No other thread of the process exists, and no Rust reference leads to the memory.
-pub(super) unsafe fn make_private(mappings: &[Mapping]) {
-    for mapping in mappings {
+pub(super) unsafe fn make_private(code: Option<i32>, room: &mut [u8]) -> bool {
+    let Some(text) = read_mappings(room) else { return false };
+    for mapping in text.lines().filter_map(|line| parse(line, code)) {
         let (start, len) = (mapping.start as *mut libc::c_void, mapping.len);
         // SAFETY: the range is mapped, and has the same content afterwards.
         unsafe {
@@ -72,6 +67,25 @@ pub(super) unsafe fn make_private(mappings: &[Mapping]) {
             }
         }
     }
+    true
+}
+
+/// Reads the text of this process's mappings.
+fn read_mappings(room: &mut [u8]) -> Option<&str> {
+    // SAFETY: the kernel reads a text, and writes to `room` alone.
+    let file = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY) };
+    let mut len = 0;
+    loop {
+        let rest = room.get_mut(len..).filter(|rest| !rest.is_empty())?;
+        // SAFETY: as above.
+        match unsafe { libc::read(file, rest.as_mut_ptr().cast(), rest.len()) } {
+            0 => break,
+            read => len += usize::try_from(read).ok()?,
+        }
+    }
+    // SAFETY: nothing else uses the descriptor.
+    unsafe { libc::close(file) };
+    str::from_utf8(&room[..len]).ok()
 }
 
 #[cfg(test)]

@@ -30,6 +30,10 @@ core::arch::global_asm!(
     "4: xor esi, esi; xor edx, edx; xor r10d, r10d; mov eax, 202; syscall",
     "cmp dword ptr [rdi], 0; je 4b",
     "ret",
+    // Writes to file 700, which it maps.
+    ".globl executed_map",
+    "executed_map: xor edi, edi; mov esi, 4096; mov edx, 3; mov r10d, 1; mov r8d, 700; xor r9d, r9d",
+    "mov eax, 9; syscall; mov dword ptr [rax], 0x42; ret",
     ".globl executed_spin",
     "executed_spin: jmp executed_spin",
     ".globl executed_fault",
@@ -47,6 +51,7 @@ unsafe extern "C" {
     fn executed_body();
     fn executed_loop();
     fn executed_lock();
+    fn executed_map();
     fn executed_spin();
     fn executed_fault();
     fn executed_wait();
@@ -81,6 +86,21 @@ fn a_leaf_returns_to_its_caller() {
     assert_eq!(run(executed_body, &[0x1234, 0x5678]), Ok((0x1234, 1)));
     assert_eq!(run(executed_loop, &[0x1234, 0x5678]), Ok((0x1234, 1)));
     assert_eq!(run(executed_lock, &[0x1234, 0x5678]), Ok((0x1234, 1)));
+}
+
+#[test]
+fn what_a_leaf_writes_to_shared_memory_stays_in_the_copy() {
+    // SAFETY: the descriptor 700 and the new mapping are this test's own.
+    let shared = unsafe {
+        let file = libc::memfd_create(c"code".as_ptr(), 0);
+        assert_eq!(libc::dup2(file, 700), 700);
+        assert_eq!(libc::ftruncate(file, 4096), 0);
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        libc::mmap(null_mut(), 4096, protection, libc::MAP_SHARED, file, 0).cast::<u32>()
+    };
+    assert_eq!(run(executed_map, &[0x1234]), Ok((0x1234, 1)));
+    // SAFETY: mapped above.
+    assert_eq!(unsafe { shared.read_volatile() }, 0);
 }
 
 #[test]

@@ -2,9 +2,10 @@
 //!
 //! The stack is copied with the walk. Afterwards another walk is made from the same registers over the
 //! copy: native frames by libunwind or RtlVirtualUnwind, frames of methods by a reader of UNWIND_INFO
-//! of its own. The runtime says which frame is which. The two walks have to agree frame by frame, and the claim of the
-//! first one has to be true.
+//! of its own. The runtime says which frame is which. The two walks have to agree frame by frame, the calls between
+//! frames have to lead to them, and the claim of the first walk has to be true.
 
+mod calls;
 #[cfg(target_os = "linux")]
 mod execute;
 mod frame;
@@ -21,6 +22,7 @@ mod shared_memory;
 mod suspended;
 
 use crate::settings::Settings;
+use calls::Calls;
 use clr_sampler::{Process, Report, Sample, allocations, os};
 use clr_unwind::{Gpr, Position, UnwindError};
 use clr_walker::mixed::{Completeness, FrameKind, MixedFrame, MixedStack, Policy, Reason, Source};
@@ -93,6 +95,7 @@ pub(super) struct Check {
     /// Number of frames of snapshots that the walk does not have, or has elsewhere.
     snapshot_frames_missing: u64,
     leaves: Leaves,
+    calls: Calls,
     troubles: u64,
     claims: BTreeMap<String, u64>,
     /// Durations of walks.
@@ -144,6 +147,7 @@ impl Check {
             }
             _ => None,
         };
+        let wrong_calls = self.calls.judge(stack, &Pages::default());
         let (seen, end) = self.second(process, sample, stack, caller);
         let mut judgement = match self.settings.policy {
             Policy::RuntimeSuspended => {
@@ -168,6 +172,7 @@ impl Check {
         self.complete += u64::from(judgement.has_all_managed);
         self.unjudged += u64::from(judgement.is_unjudged);
         let is_trouble = missing > 0
+            || wrong_calls > 0
             || is_disputed
             || judgement.wrong_frames > 0
             || judgement.is_false_claim
@@ -276,6 +281,9 @@ impl Check {
             "leaves_unjudged": self.leaves.unjudged,
             "opinions_wrong": self.leaves.opinions_wrong,
             "disputed": self.leaves.disputed,
+            "calls_proved": self.calls.proved,
+            "calls_open": self.calls.open,
+            "wrong_calls": self.calls.wrong,
             "complete": self.complete,
             "late": self.late,
             "snapshots": self.snapshots,

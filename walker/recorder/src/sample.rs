@@ -25,8 +25,8 @@ impl Sampling {
 }
 
 impl Mode for Sampling {
-    fn on_sample(&self, process: &Process, _sample: &Sample, stack: &MixedStack) {
-        lock(&self.profile).add(process, stack);
+    fn on_sample(&self, process: &Process, sample: &Sample, stack: &MixedStack) {
+        lock(&self.profile).add(process, sample, stack);
     }
 
     fn on_end(&self, _process: &Process) {

@@ -97,12 +97,12 @@ impl Profile {
 /// All of this runs on threads of the profiler, where it may allocate, lock and ask the runtime. What must not, the
 /// walk in the signal handler or beside a suspended thread, is over by then.
 impl Mode for Profile {
-    fn on_sample(&self, process: &Process, _sample: &Sample, stack: &MixedStack) {
+    fn on_sample(&self, process: &Process, sample: &Sample, stack: &MixedStack) {
         // A stack says itself whether it is whole, and each gap has a reason. A profile counts both kinds.
         if matches!(stack.completeness(), Completeness::Partial(_)) {
             self.partial.fetch_add(1, Ordering::Relaxed);
         }
-        lock(&self.stacks).add(process, stack);
+        lock(&self.stacks).add(process, sample, stack);
     }
 
     fn on_missed(&self) {

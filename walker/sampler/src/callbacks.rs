@@ -55,7 +55,7 @@ impl ICorProfilerCallbackMethods for Callbacks {
     }
 
     unsafe fn FunctionUnloadStarted(&self, function: FunctionId) -> HResult {
-        unloaded(function)
+        with(|process| process.code.unloaded(function))
     }
 
     ICorProfilerCallbackMethods!(fn JITCompilationFinished(&self, function, _status,
@@ -116,10 +116,6 @@ fn compiled(function: FunctionId) -> HResult {
     with(|process| process.code.compiled(&process.info, function))
 }
 
-fn unloaded(function: FunctionId) -> HResult {
-    with(|process| process.code.unloaded(function))
-}
-
 impl ICorProfilerCallback2Methods for Callbacks {}
 impl ICorProfilerCallback3Methods for Callbacks {}
 
@@ -137,12 +133,12 @@ impl ICorProfilerCallback7Methods for Callbacks {}
 impl ICorProfilerCallback8Methods for Callbacks {
     ICorProfilerCallback8Methods!(fn DynamicMethodJITCompilationFinished(&self, function, _status,
         _is_safe_to_block) {
-        compiled(function)
+        with(|process| process.code.dynamic_compiled(&process.info, function))
     });
 }
 
 impl ICorProfilerCallback9Methods for Callbacks {
     unsafe fn DynamicMethodUnloaded(&self, function: FunctionId) -> HResult {
-        unloaded(function)
+        with(|process| process.code.dynamic_unloaded(function))
     }
 }

@@ -1,6 +1,8 @@
 //! The code map of the process.
 
+use crate::lifetimes::Lifetimes;
 use crate::lock::lock;
+use crate::names;
 use crate::os::{self, OwnProcess};
 use crate::profile::Label;
 use clr_com::{ModuleId, RuntimeInfo};
@@ -29,6 +31,7 @@ pub struct Code {
     /// `None` for a runtime whose code headers are not known.
     methods: Option<Mutex<JittedMethods>>,
     images: Mutex<Images>,
+    lifetimes: Lifetimes,
     /// Number of times that the map has got more code.
     changes: AtomicU64,
     log: Log,
@@ -62,8 +65,8 @@ impl Code {
             log(format_args!("jitted code of a runtime {major}.{minor} is not known"));
         }
         let methods = layout.map(|layout| Mutex::new(JittedMethods::new(layout, os::CONVENTION)));
-        let (map, images, changes) = Default::default();
-        let code = Self { map, methods, images, changes, log };
+        let (map, images, lifetimes, changes) = Default::default();
+        let code = Self { map, methods, images, lifetimes, changes, log };
         #[cfg(target_os = "linux")]
         if let Some((base, bytes)) = os::vdso()
             && let Ok(image) = ElfImage::parse(bytes)
@@ -111,6 +114,13 @@ impl Code {
         }
     }
 
+    /// Does the same for a dynamic method, whose name nobody can ask for once it has ended: in
+    /// DynamicMethodJITCompilationFinished.
+    pub fn dynamic_compiled(&self, info: &RuntimeInfo, function: FunctionId) {
+        self.lifetimes.begin_dynamic(function, names::label_of(info, function));
+        self.compiled(info, function);
+    }
+
     fn has_more(&self) {
         self.changes.fetch_add(1, Ordering::SeqCst);
     }
@@ -127,12 +137,34 @@ impl Code {
         lock(methods).bodies(function.0).to_vec()
     }
 
-    /// Removes the bodies of a function, before the runtime frees them.
+    /// Removes the bodies of a function, before the runtime frees them: in FunctionUnloadStarted.
     pub fn unloaded(&self, function: FunctionId) {
+        self.ended(function, false);
+    }
+
+    /// Does the same for a dynamic method, in DynamicMethodUnloaded.
+    pub fn dynamic_unloaded(&self, function: FunctionId) {
+        self.ended(function, true);
+    }
+
+    fn ended(&self, function: FunctionId, is_dynamic: bool) {
+        let starts = self.bodies(function);
+        let bodies = {
+            let map = self.map.read();
+            let region = |start: &u64| map.find(*start).map(|(region, _)| region);
+            let bodies = starts.iter().filter_map(region);
+            bodies.map(|region| region.start()..region.last() + 1).collect()
+        };
+        self.lifetimes.end(function, is_dynamic, bodies);
         if let Some(methods) = &self.methods {
             let mut methods = lock(methods);
             self.map.update(|map| methods.unloaded(map, function.0));
         }
+    }
+
+    /// Returns what is known of methods that have ended.
+    pub(crate) const fn lifetimes(&self) -> &Lifetimes {
+        &self.lifetimes
     }
 
     /// Adds the ready-to-run code of a module, in ModuleLoadFinished.

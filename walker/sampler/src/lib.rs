@@ -28,6 +28,8 @@
 //! | `used_stack` | the part of a stack that such a thread uses, read directly |
 //! | `watchdog` | the thread that sees hangs, and the stacks of all threads |
 //! | [`allocations`] | allocations that are made where none is allowed |
+//! | `lifetimes` | which method had an id, or was at an address, at a time |
+//! | `at_time` | the runtime as it was when a sample was taken |
 //! | [`names`] | names of methods |
 //! | `named` | a profile by these names |
 //! | [`profile`] | stacks and counts, and the formats of files |
@@ -40,8 +42,10 @@
 #![cfg(all(any(target_os = "linux", windows), target_arch = "x86_64"))]
 
 pub mod allocations;
+mod at_time;
 mod callbacks;
 mod code;
+mod lifetimes;
 mod lock;
 mod named;
 pub mod names;

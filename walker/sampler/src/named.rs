@@ -3,6 +3,7 @@
 use crate::names::Names;
 use crate::process::Process;
 use crate::profile::{Format, Label, Profile};
+use crate::request::Sample;
 use clr_walker::mixed::{FrameKind, MixedFrame, MixedStack};
 
 /// Stacks and their counts, by name.
@@ -13,18 +14,18 @@ pub struct NamedProfile {
 }
 
 impl NamedProfile {
-    /// Counts a stack.
-    pub fn add(&mut self, process: &Process, stack: &MixedStack) {
+    /// Counts the stack of a sample.
+    pub fn add(&mut self, process: &Process, sample: &Sample, stack: &MixedStack) {
         let frames = stack.frames.iter().rev();
-        let numbers = frames.map(|frame| self.number(process, frame)).collect();
+        let numbers = frames.map(|frame| self.number(process, frame, sample.taken_at)).collect();
         self.profile.add(numbers);
     }
 
-    fn number(&mut self, process: &Process, frame: &MixedFrame) -> u32 {
+    fn number(&mut self, process: &Process, frame: &MixedFrame, time: u64) -> u32 {
         let special = |name: &str| Label { name: name.to_owned(), file: String::new() };
         match frame.kind {
             FrameKind::Managed(function) | FrameKind::Hidden(Some(function)) => {
-                self.profile.number(self.names.of(&process.info, function))
+                self.profile.number(&self.names.of(process, function, time))
             }
             FrameKind::Hidden(None) => self.profile.number(&special("[stub]")),
             FrameKind::Native { image, rva } => {

@@ -1,5 +1,7 @@
 //! Names of methods, by their metadata.
 
+use crate::lifetimes::Lifetime;
+use crate::process::Process;
 use crate::profile::Label;
 use clr_com::{
     ClassId, ICorProfilerInfo2, IMetaDataImport, Interface, ModuleId, RuntimeInfo, Token,
@@ -14,19 +16,56 @@ const ROOM: usize = 1024;
 const READ: u32 = 0;
 
 /// Names that were asked for, by function. Only the sampler asks.
+///
+/// Ids are used again, those of dynamic methods at once. So a name is that of one of the methods with an id: of the
+/// one that lived at a time.
 #[derive(Debug, Default)]
-pub struct Names(HashMap<FunctionId, Label>);
+pub struct Names {
+    /// The last method with an id that was asked for: its number, and its name.
+    known: HashMap<FunctionId, (u64, Label)>,
+}
 
 impl Names {
-    /// Returns `Type.Method`, or the name of a dynamic method, or the id where there is neither; and
-    /// the module's file.
-    pub fn of(&mut self, info: &RuntimeInfo, function: FunctionId) -> &Label {
-        self.0.entry(function).or_insert_with(|| Label {
-            name: name(info, function)
-                .or_else(|| info.get_dynamic_function_name(function).ok())
-                .unwrap_or_else(|| format!("function {:#x}", function.0)),
-            file: file(info, function).unwrap_or_default(),
-        })
+    /// Returns the name of the method that had an id at a time ([`Sample::taken_at`](crate::Sample::taken_at)):
+    /// `Type.Method`, or the name of a dynamic method, or the id where there is neither; and the module's file. A method
+    /// that has ended before anybody asked is `[unloaded]`, if it was not a dynamic one.
+    pub fn of(&mut self, process: &Process, function: FunctionId, time: u64) -> Label {
+        loop {
+            let lifetime = process.code.lifetimes().of(function, time);
+            let known = self.known.get(&function).filter(|(number, _)| *number == lifetime.number);
+            if let Some((_, label)) = known {
+                return label.clone();
+            }
+            let Lifetime { number, has_ended, label } = lifetime;
+            let special = |name: &str| Label { name: name.to_owned(), file: String::new() };
+            let label = match label {
+                Some(label) => label,
+                None if has_ended => special("[unloaded]"),
+                None => {
+                    let asked = label_of(&process.info, function);
+                    // The method may have ended meanwhile, and the answer be another one's.
+                    if process.code.lifetimes().of(function, time).has_ended {
+                        continue;
+                    }
+                    asked
+                }
+            };
+            let is_newer = self.known.get(&function).is_none_or(|(last, _)| *last < number);
+            if is_newer {
+                self.known.insert(function, (number, label.clone()));
+            }
+            return label;
+        }
+    }
+}
+
+/// Returns what the runtime says of a function that lives.
+pub(crate) fn label_of(info: &RuntimeInfo, function: FunctionId) -> Label {
+    Label {
+        name: name(info, function)
+            .or_else(|| info.get_dynamic_function_name(function).ok())
+            .unwrap_or_else(|| format!("function {:#x}", function.0)),
+        file: file(info, function).unwrap_or_default(),
     }
 }
 

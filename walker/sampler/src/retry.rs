@@ -33,6 +33,7 @@ pub struct Retry {
 #[derive(Debug)]
 struct Waiting {
     thread: ThreadId,
+    taken_at: u64,
     nanoseconds: u64,
     stack: CopiedStack,
     since: Instant,
@@ -71,9 +72,10 @@ impl Retry {
             let (copy, thread_pointer) = (sample.copy.clone(), sample.thread_pointer);
             let (registers, bounds, from) = (sample.registers, sample.stack, sample.copy_from);
             let stack = CopiedStack { registers, bounds, from, copy, thread_pointer };
-            let (thread, nanoseconds) = (sample.thread, sample.nanoseconds);
+            let &Sample { thread, taken_at, nanoseconds, .. } = sample;
             self.waiting.push_back(Waiting {
                 thread,
+                taken_at,
                 nanoseconds,
                 stack,
                 since: Instant::now(),
@@ -118,6 +120,7 @@ impl Waiting {
     fn fill(self, sample: &mut Sample) {
         let CopiedStack { registers, bounds, from, copy, thread_pointer } = self.stack;
         sample.thread = self.thread;
+        sample.taken_at = self.taken_at;
         sample.nanoseconds = self.nanoseconds;
         sample.registers = registers;
         sample.thread_pointer = thread_pointer;

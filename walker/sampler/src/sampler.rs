@@ -1,5 +1,6 @@
 //! The thread that samples, and what it shares with callbacks, signal handler and watchdog.
 
+use crate::at_time::AtTime;
 use crate::code::{Code, Log};
 use crate::lock::lock;
 use crate::process::Process;
@@ -268,7 +269,7 @@ impl Turns {
             return false;
         };
         for sample in samples {
-            add(self.sampler, &self.walker, sample);
+            add(self.sampler, sample);
         }
         true
     }
@@ -289,7 +290,7 @@ impl Turns {
             Answer::Taken(sample)
                 if self.sampler.options.walks.policy == Policy::Signal
                     && self.late.keep(sample, changes) => {}
-            Answer::Taken(sample) => add(self.sampler, &self.walker, sample),
+            Answer::Taken(sample) => add(self.sampler, sample),
             Answer::Missed => mode.on_missed(),
         }
     }
@@ -300,13 +301,16 @@ impl Turns {
         let process = &self.sampler.process;
         let changes = process.code.changes();
         while let Some(sample) = self.late.finish(&process.info, &process.code, changes, is_over) {
-            add(self.sampler, &self.walker, sample);
+            add(self.sampler, sample);
         }
     }
 }
 
 /// Names the frames of a sample, and gives it to the mode.
-fn add(sampler: &Sampler, walker: &Walker<'_, RuntimeInfo, Code>, sample: &Sample) {
+fn add(sampler: &Sampler, sample: &Sample) {
+    let Sampler { process, mode, options, .. } = sampler;
+    let then = AtTime { process, time: sample.taken_at };
+    let walker = Walker::new(&then, &process.code, options.walks.policy);
     let Ok(mut stack) = walker.stitch(&sample.buffer);
     // The runtime cannot name code while its tables are being written.
     for _ in 0..MOST_RETRIES {
@@ -317,7 +321,13 @@ fn add(sampler: &Sampler, walker: &Walker<'_, RuntimeInfo, Code>, sample: &Sampl
         let Ok(again) = walker.stitch(&sample.buffer);
         stack = again;
     }
-    sampler.mode.on_sample(&sampler.process, sample, &stack);
+    let has_ended = |ip| process.code.lifetimes().ended_at(ip, sample.taken_at).is_some();
+    if sample.is_late && stack.frames.iter().any(|frame| has_ended(frame.ip)) {
+        // The second walk may have taken the data of other code at this address.
+        mode.on_missed();
+        return;
+    }
+    mode.on_sample(process, sample, &stack);
 }
 
 /// Handles the signal.

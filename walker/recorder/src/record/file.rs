@@ -40,6 +40,8 @@ pub(super) struct Output {
     facts: BTreeMap<u64, Fact>,
     /// Code that the runtime has freed since it was written.
     freed: Vec<Range<u64>>,
+    /// Functions that have ended since they were written: their ids are used again.
+    ended: BTreeSet<FunctionId>,
     walks: u32,
 }
 
@@ -63,6 +65,7 @@ impl Output {
             bodies: BTreeMap::new(),
             facts: BTreeMap::new(),
             freed: Vec::new(),
+            ended: BTreeSet::new(),
             walks: 0,
         })
     }
@@ -77,14 +80,17 @@ impl Output {
         }
     }
 
-    /// Remembers that the code of a function is freed: other code may come to the same addresses.
-    pub(super) fn free(&mut self, starts: &[u64]) {
+    /// Remembers that a function has ended and its code is freed: others may get its id and its addresses.
+    pub(super) fn free(&mut self, function: FunctionId, starts: &[u64]) {
+        if self.functions.contains_key(&function) {
+            self.ended.insert(function);
+        }
         let ends = starts.iter().filter_map(|start| self.bodies.get_key_value(start));
         self.freed.extend(ends.map(|(start, end)| *start..*end));
     }
 
     /// Appends a walk. Returns false if it does not fit: the file is then full, or memory of code
-    /// was used again, which a file cannot say.
+    /// or an id was used again, which a file cannot say.
     pub(super) fn append(
         &mut self,
         walk: &Walk,
@@ -94,6 +100,11 @@ impl Output {
     ) -> io::Result<bool> {
         let is_freed = |ip: u64| self.freed.iter().any(|range| range.contains(&ip));
         if walk.passed.iter().any(|frame| is_freed(frame.ip)) {
+            return Ok(false);
+        }
+        let reported = walk.answer.reports.iter().filter_map(|report| report.function);
+        let passed = met.bodies.values().filter_map(|body| body.function);
+        if reported.chain(passed).any(|function| self.ended.contains(&function)) {
             return Ok(false);
         }
         let clashes = |start: u64, end: u64| {

@@ -237,7 +237,7 @@ impl Record {
     /// Notes that the runtime frees a function's code.
     pub(super) fn unloaded(&self, process: &Process, function: FunctionId) {
         let starts = process.code.bodies(function);
-        lock(&self.output).free(&starts);
+        lock(&self.output).free(function, &starts);
     }
 
     /// Makes calls for the calling thread, in a callback.

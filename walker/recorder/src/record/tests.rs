@@ -1,6 +1,6 @@
 //! A whole file of one call: what it has, and what it does not show.
 
-use super::file::{Known, Output};
+use super::file::Output;
 use super::frames::{Chain, Frame};
 use super::hidden::Hidden;
 use super::layout::{Layout, Shape, field};
@@ -113,9 +113,8 @@ fn record() -> String {
     met.methods.insert(method.id, method);
     let unwind_info = vec![1, 5, 2, 0, 5, 0x32, 1, 0x30];
     let entry = Entry { begin: 0x1000, end: 0x1040, unwind_info, funclet: None };
-    let range = METHOD..METHOD + 0x40;
     let body = Body {
-        range,
+        range: METHOD..METHOD + 0x40,
         base: HEAP,
         entries: vec![entry],
         function: Some(FunctionId(7)),
@@ -125,17 +124,20 @@ fn record() -> String {
     let path = std::env::temp_dir().join(format!("clr-recorder-test-{}", std::process::id()));
     let header = text::header(layout.generation, ".NET 9.0.7", false, "");
     let mut output = Output::create(&path, &header, 1 << 20, "test".to_owned()).unwrap();
-    let Known { facts, .. } = output.known(&walk);
-    let hidden = Hidden::of(&walk, &facts);
+    let hidden = Hidden::of(&walk, &output.known(&walk).facts);
     let is_code = |address| map().find(address).is_some();
     assert!(output.append(&walk, &hidden, &met, &is_code).unwrap());
     assert!(output.append(&walk, &hidden, &met, &is_code).unwrap());
-    let full = Output::create(&path.with_extension("full"), &header, 300, String::new());
-    let mut full = full.unwrap();
+    let beside = path.with_extension("full");
+    let mut full = Output::create(&beside, &header, 300, String::new()).unwrap();
     assert!(!full.append(&walk, &hidden, &met, &is_code).unwrap() && full.is_full());
+    // Another method with the id of one that has ended would have its name.
+    output.free(FunctionId(8), &[]);
+    assert!(output.append(&walk, &hidden, &met, &is_code).unwrap());
+    output.free(FunctionId(7), &[]);
+    assert!(!output.append(&walk, &hidden, &met, &is_code).unwrap() && !output.is_full());
     let text = std::fs::read_to_string(&path).unwrap();
-    let _ = std::fs::remove_file(path.with_extension("full"));
-    let _ = std::fs::remove_file(path);
+    [path, beside].iter().try_for_each(std::fs::remove_file).unwrap();
     text
 }
 
@@ -147,7 +149,7 @@ fn a_secret_between_and_in_saved_words_is_not_shown() {
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let kinds: Vec<_> = lines.iter().map(|line| line["t"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["recording", "function", "code", "walk", "walk"]);
+    assert_eq!(kinds, ["recording", "function", "code", "walk", "walk", "walk"]);
     assert_eq!(lines[1]["name"], "A\"B");
     let walk = &lines[3];
     let decoded =

@@ -65,6 +65,8 @@ pub struct Sample {
     pub thread_pointer: u64,
     /// The walk.
     pub buffer: WalkBuffer,
+    /// The time when it began ([`os::now`]): methods are named as at this time.
+    pub taken_at: u64,
     /// Duration of the walk.
     pub nanoseconds: u64,
     /// Duration of the same walk made again at once, if that is wanted.
@@ -111,6 +113,7 @@ impl Sample {
             registers: Registers::default(),
             thread_pointer: 0,
             buffer: WalkBuffer::new(MOST_FRAMES),
+            taken_at: 0,
             nanoseconds: 0,
             nanoseconds_again: None,
             copy: Vec::with_capacity(room),

@@ -54,9 +54,9 @@ impl RuntimeSuspended {
                 *last = index;
                 let Some(thread) = process.threads.get(index) else { continue };
                 let target = Other(thread);
-                let start = os::now();
+                sample.taken_at = os::now();
                 let Ok(()) = walker.take_suspended(&suspension, &target, &mut sample.buffer);
-                sample.nanoseconds = os::now().saturating_sub(start);
+                sample.nanoseconds = os::now().saturating_sub(sample.taken_at);
                 // SAFETY: the caller's promise.
                 unsafe { sample.copy_other(process, request, thread, index) };
                 taken += 1;

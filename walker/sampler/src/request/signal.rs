@@ -77,9 +77,9 @@ impl Request {
                 policy => policy,
             };
             let walker = Walker::new(&process.info, &process.code, policy);
-            let start = os::now();
+            sample.taken_at = os::now();
             let Ok(()) = walker.take(&target, &mut sample.buffer);
-            sample.nanoseconds = os::now().saturating_sub(start);
+            sample.nanoseconds = os::now().saturating_sub(sample.taken_at);
             sample.nanoseconds_again = self.walks.twice.then(|| {
                 let start = os::now();
                 let Ok(()) = walker.take(&target, &mut sample.buffer);

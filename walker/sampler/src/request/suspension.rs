@@ -114,9 +114,9 @@ impl Request {
         sample.registers = stopped.context().ok()?.registers;
         sample.thread = target.id();
         sample.stack = target.stack();
-        let start = os::now();
+        sample.taken_at = os::now();
         let Ok(()) = walker.take(target, &mut sample.buffer);
-        sample.nanoseconds = os::now().saturating_sub(start);
+        sample.nanoseconds = os::now().saturating_sub(sample.taken_at);
         sample.snapshot = None;
         if self.walks.copies {
             // SAFETY: the thread is suspended, and its registers were read.

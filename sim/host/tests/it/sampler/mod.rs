@@ -6,6 +6,7 @@ mod example;
 mod late;
 #[cfg(target_os = "linux")]
 mod linux;
+mod names;
 mod profile;
 #[cfg(windows)]
 mod windows;

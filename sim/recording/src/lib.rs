@@ -70,6 +70,8 @@ pub struct Recording {
     pub bytes: Vec<(u64, Vec<u8>)>,
     /// Walks in the order of the calls.
     pub walks: Vec<WalkLine>,
+    /// Number of the last line, counted from 1, if it is cut: the process was killed, or its disk was full.
+    pub cut: Option<usize>,
 }
 
 /// The reason why a file is not a recording.
@@ -104,17 +106,25 @@ pub enum RecordingProblem {
 }
 
 impl Recording {
-    /// Parses a file's text.
+    /// Parses a file's text. A last line that is cut is left out.
     ///
     /// # Errors
     /// Returns [`RecordingError`] for the first invalid line.
     pub fn parse(text: &str) -> Result<Self, RecordingError> {
         let mut recording: Option<Self> = None;
-        for (index, line) in text.lines().enumerate() {
+        for (index, line) in text.split_inclusive('\n').enumerate() {
             let error = |problem| RecordingError { line: index + 1, problem };
-            let line: Line = serde_json::from_str(line)
-                .map_err(|cause| error(RecordingProblem::Json(cause.to_string())))?;
-            match (line, &mut recording) {
+            let has_end = line.ends_with('\n');
+            let parsed = match (serde_json::from_str(line.trim_end()), &mut recording) {
+                (Ok(parsed), _) => parsed,
+                // Each line was written with its end.
+                (Err(cause), Some(recording)) if cause.is_eof() && !has_end => {
+                    recording.cut = Some(index + 1);
+                    break;
+                }
+                (Err(cause), _) => return Err(error(RecordingProblem::Json(cause.to_string()))),
+            };
+            match (parsed, &mut recording) {
                 (Line::Recording(header), None) => {
                     if header.format != 1 {
                         return Err(error(RecordingProblem::NoHeader));
@@ -128,6 +138,7 @@ impl Recording {
                         codes: Vec::new(),
                         bytes: Vec::new(),
                         walks: Vec::new(),
+                        cut: None,
                     });
                 }
                 (_, None) => return Err(error(RecordingProblem::NoHeader)),

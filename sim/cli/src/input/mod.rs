@@ -169,7 +169,14 @@ impl Source {
         self.text(if is_compressed { self.decompress()? } else { bytes.into_owned() })
     }
 
-    fn text(&self, bytes: Vec<u8>) -> Result<String, CliError> {
+    fn text(&self, mut bytes: Vec<u8>) -> Result<String, CliError> {
+        if let Err(error) = str::from_utf8(&bytes)
+            && error.error_len().is_none()
+            && self.is_recording()
+        {
+            // The last line is cut within a letter.
+            bytes.truncate(error.valid_up_to());
+        }
         String::from_utf8(bytes).map_err(|error| {
             let valid = error.utf8_error().valid_up_to();
             self.error(format_args!("is not UTF-8 text: the byte at {valid:#x} has no meaning"))

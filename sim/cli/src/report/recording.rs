@@ -30,6 +30,9 @@ pub(crate) struct Walks {
     /// Number of replayable walks with state that was inferred from their results.
     #[serde(rename = "inferred_walks")]
     pub(crate) inferred: usize,
+    /// Number of the last line, if it is cut.
+    #[serde(rename = "cut_line", skip_serializing_if = "Option::is_none")]
+    pub(crate) cut: Option<usize>,
     #[serde(rename = "skipped_walks")]
     pub(crate) skipped: Vec<SkippedWalk>,
 }
@@ -106,6 +109,7 @@ pub(crate) fn run(source: &Source, max_failures: usize) -> Result<FileReport, Cl
     report.walks = Some(Walks {
         generation: recording.generation.to_string(),
         inferred: recording.inferred_walks(),
+        cut: recording.cut,
         skipped: skipped_walks,
     });
     Ok(report)

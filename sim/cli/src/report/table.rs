@@ -288,6 +288,21 @@ impl Reporter {
         Ok(())
     }
 
+    /// Writes which recordings end within a line.
+    fn write_cut(&self, console: &mut Console<'_>) -> Result<(), CliError> {
+        for file in &self.files {
+            let cut = file.walks.as_ref().and_then(|walks| walks.cut);
+            if let Some(line) = cut {
+                let name = &file.file;
+                writeln!(
+                    console.out,
+                    "\ncut: {name} ends within line {line}; the calls before it were replayed"
+                )?;
+            }
+        }
+        Ok(())
+    }
+
     /// Writes the descriptions of the kinds of files.
     fn write_kinds(&self, console: &mut Console<'_>) -> Result<(), CliError> {
         let present = |kind: &str| self.files.iter().any(|file| file.kind == kind);
@@ -331,6 +346,7 @@ impl Reporter {
             writeln!(console.out, "{count:>7}  {reason}")?;
         }
         self.write_inferred(console)?;
+        self.write_cut(console)?;
         let names: Vec<_> = self.total.runtimes.0.iter().map(Generation::name).collect();
         let lines = wrapped(&names.join(", "), NAMES);
         writeln!(console.out, "\nruntimes:  {}", lines.join("\n           "))?;
@@ -362,6 +378,7 @@ impl Reporter {
         } else {
             self.write_reasons(console)?;
             self.write_inferred(console)?;
+            self.write_cut(console)?;
             if self.embedded {
                 self.write_kinds(console)?;
             }

@@ -42,6 +42,30 @@ fn a_recording_is_replayed_compressed_or_not() {
 }
 
 #[test]
+fn a_recording_that_is_cut_is_replayed_up_to_there() {
+    let folder = Folder::new();
+    let mut text = content(ALLOC);
+    let whole = text.len();
+    text.extend("{\"t\":\"image\",\"name\":\"é".as_bytes());
+    let lines = text.iter().filter(|byte| **byte == b'\n').count();
+    // Within the last letter, too.
+    for cut in [whole + 1, text.len() - 1, text.len()] {
+        let path = folder.write("cut.walks.jsonl", &text[..cut]);
+        let answer = folder.clrsim(&["run", &path]);
+        assert_eq!(answer.code, 0, "{}", answer.text());
+        let said = format!("cut.walks.jsonl ends within line {}; the calls before it", lines + 1);
+        assert!(answer.out.contains(&said), "{}", answer.text());
+        let report = &objects(&folder.clrsim(&["run", &path, "--json"]))[0];
+        assert_eq!((&report["passed"], &report["cut_line"]), (&json!(10), &json!(lines + 1)));
+    }
+    let within = 7 * whole / 8;
+    let path = folder.write("cut.walks.jsonl", &text[..within]);
+    let report = &objects(&folder.clrsim(&["run", &path, "--json"]))[0];
+    assert!((1..10).contains(&report["passed"].as_u64().unwrap()), "{report}");
+    assert!(report["cut_line"].is_u64());
+}
+
+#[test]
 fn a_thread_whose_exception_has_just_ended_is_unsafe() {
     let folder = Folder::new();
     let result = |unsafe_: bool| {
@@ -232,7 +256,7 @@ fn text_that_is_no_recording_is_refused_with_file_and_line() {
         ("damaged gzip", "c.walks.jsonl.gz", broken),
         ("not UTF-8", "d.walks.jsonl", b"{\"t\":\"recording\xFF".to_vec()),
         ("nothing", "e.walks.jsonl", Vec::new()),
-        ("cut line", "f.walks.jsonl", cut),
+        ("cut line with an end", "f.walks.jsonl", [cut.as_slice(), b"\n"].concat()),
         ("generation", "g.walks.jsonl", edited(|lines| lines[0]["generation"] = json!("net4"))),
         (
             "old exception handling",

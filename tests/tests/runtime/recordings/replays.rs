@@ -236,10 +236,29 @@ fn text_that_is_no_recording_is_an_error_with_its_line() {
             &format!("{header}\n{{\"t\":\"bytes\",\"at\":\"0x1\",\"hex\":\"f\"}}"),
             "line 2: invalid length",
         ),
-        (&format!("{header}\n{{"), "line 2: EOF"),
+        (&format!("{header}\n{{\n"), "line 2: EOF"),
+        (&format!("{header}\n{{\n{header}"), "line 2: EOF"),
+        (&header[..header.len() - 1], "line 1: EOF"),
     ] {
         let error = Recording::parse(text).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{text}: {error}");
+    }
+}
+
+/// A process that is killed, or whose disk is full, leaves a line without its end.
+#[test]
+fn a_last_line_that_is_cut_is_left_out() {
+    let header = r#"{"t":"recording","format":1,"generation":"net9-unix","name":"x"}"#;
+    let image = r#"{"t":"image","id":1,"name":"é","base":"0x0","size":1}"#;
+    let letters = (1..image.len()).filter(|len| image.is_char_boundary(*len));
+    for len in letters {
+        let recording = Recording::parse(&format!("{header}\n{image}\n{}", &image[..len]));
+        let recording = recording.unwrap();
+        assert_eq!((recording.images.len(), recording.cut), (1, Some(3)), "{len}");
+    }
+    for end in ["", "\n"] {
+        let whole = Recording::parse(&format!("{header}\n{image}{end}")).unwrap();
+        assert_eq!((whole.images.len(), whole.cut), (1, None));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::calls::CallingProfiler;
 use crate::check::Checking;
+use crate::output;
 use crate::record::{self, RecordingProfiler};
 use crate::sample::Sampling;
 use crate::settings::{Settings, Task};
@@ -52,7 +53,7 @@ fn on_initialize(info: &IUnknown) -> HResult {
     match start(info) {
         Ok(()) => HResult::OK,
         Err(why) => {
-            eprintln!("clr-recorder: {why}");
+            output::say(format_args!("{why}"));
             HResult::FAIL
         }
     }

@@ -1,6 +1,7 @@
 //! Settings, from the environment variable `CLR_RECORDER`.
 
 use crate::events;
+use crate::output;
 use clr_sampler::{EVENTS, Log, Options, Walks, os, profile::Format};
 use clr_walker::mixed::Policy;
 use std::path::PathBuf;
@@ -44,7 +45,7 @@ pub(crate) struct Settings {
     /// `rate=N`: samples in a second, of all threads together. 0: as many as can be taken.
     pub(crate) rate: u32,
     /// `out=PATH`: the file of the profile, or the file that other results are appended to. Without
-    /// it, stderr.
+    /// it, stderr. `%p` in it is the process's id.
     pub(crate) out: Option<PathBuf>,
     /// `format=folded`, `speedscope` or `pprof`. Without it, the extension of the file says it:
     /// `.json` is speedscope's, `.pb` and `.pprof` are pprof's.
@@ -156,7 +157,7 @@ impl Settings {
                 "execute" => settings.execute = number(word, value)?,
                 "twice" => settings.twice = number::<u32>(word, value)? != 0,
                 "rate" => settings.rate = number(word, value)?,
-                "out" => settings.out = Some(value.into()),
+                "out" => settings.out = Some(output::path_of_process(value)),
                 "format" => {
                     settings.format = Some(Format::of_name(value).ok_or_else(|| {
                         format!("`{word}`: the formats are folded, speedscope and pprof")
@@ -198,7 +199,7 @@ impl Settings {
             snapshots: self.snapshots,
             twice: self.twice,
         };
-        let log: Log = if self.log { |text| eprintln!("clr-recorder: {text}") } else { |_| {} };
+        let log: Log = if self.log { |text| output::say(text) } else { |_| {} };
         Options { walks, events, rate: self.rate, hang: self.hang, log }
     }
 
@@ -223,6 +224,8 @@ mod tests {
         assert_eq!(settings.task, Task::Check);
         assert_eq!((settings.rate, settings.hang), (0, 9));
         assert_eq!(settings.out, Some("/tmp/a".into()));
+        let settings = Settings::parse("out=/tmp/a.%p.json").unwrap();
+        assert_eq!(settings.out, Some(format!("/tmp/a.{}.json", std::process::id()).into()));
         let settings = Settings::parse("mode=calls module=App.dll").unwrap();
         assert_eq!((settings.task, settings.module.as_str()), (Task::Calls, "App.dll"));
         let settings = Settings::parse("mode=trace profiler=a.so").unwrap();

@@ -4,6 +4,7 @@
 
 use super::Trace;
 use super::subject::Subject;
+use crate::output;
 use crate::settings::Settings;
 use clr_com::{
     AssemblyId, Bool, ClassId, GcHandleId, ICorProfilerCallback2Methods,
@@ -54,7 +55,7 @@ impl ICorProfilerCallbackMethods for CallingProfiler {
                 self.on("Initialize", Subject::Nothing)
             }
             Err(why) => {
-                eprintln!("clr-recorder: {why}");
+                output::say(format_args!("{why}"));
                 HResult::FAIL
             }
         }

@@ -36,6 +36,7 @@ mod subject;
 mod subject_calls;
 mod walks;
 
+use crate::output::{self, Output};
 use crate::settings::Settings;
 pub(crate) use callbacks::CallingProfiler;
 use clr_com::{ICorProfilerInfo10, IUnknown, RuntimeInfo};
@@ -46,10 +47,10 @@ use sampler::Sampler;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::Write as _;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use subject::Subject;
 use walks::Shape;
 
@@ -76,7 +77,9 @@ pub(crate) struct Trace {
 
 #[derive(Debug)]
 struct State {
-    out: Option<File>,
+    out: Option<Output>,
+    /// True once something could not be written to it.
+    is_cut: bool,
     /// The answers that were written, with the callback.
     written: BTreeSet<(&'static str, String)>,
     /// The threads that were in the program's code when they were last walked.
@@ -147,9 +150,13 @@ impl Trace {
         }
         let info =
             RuntimeInfo::new(info).map_err(|result| format!("ICorProfilerInfo2: {result}"))?;
-        let create = |path| File::create(path).map_err(|error| error.to_string());
+        let create = |path: &PathBuf| {
+            let output = Output::create(path, Duration::ZERO);
+            output.map_err(|error| format!("{}: {error}", path.display()))
+        };
         let state = State {
             out: settings.out.as_ref().map(create).transpose()?,
+            is_cut: false,
             written: BTreeSet::new(),
             in_program: BTreeSet::new(),
             has_begun: false,
@@ -259,6 +266,7 @@ impl Trace {
         }
         let _ = writeln!(text, " ({} calls)", block.calls);
         let mut state = lock(&self.state);
+        let state = &mut *state;
         for line in &block.lines {
             let is_new = state.written.insert((callback, line.text.clone()));
             if is_new || line.is_walk {
@@ -267,12 +275,15 @@ impl Trace {
         }
         match &mut state.out {
             Some(out) => {
-                if let Err(error) = out.write_all(text.as_bytes()) {
-                    eprintln!("clr-recorder: {error}");
-                    state.out = None;
+                // What fits may be a line later: the part before it is missing then.
+                if !state.is_cut
+                    && let Err(error) = out.write(text.as_bytes())
+                {
+                    output::say(format_args!("{error}"));
+                    state.is_cut = true;
                 }
             }
-            None => eprint!("{text}"),
+            None => output::append(None, text.as_bytes()),
         }
     }
 }

@@ -5,13 +5,14 @@ use super::mask::Mask;
 use super::referenced_code::ReferencedCode;
 use super::text::{self, References};
 use super::walk::Walk;
+use crate::output;
 use clr_walker::profiling::FunctionId;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::time::Duration;
 
 /// The code and functions of a walk that a file has already.
 #[derive(Clone, Debug, Default)]
@@ -23,11 +24,11 @@ pub(super) struct Known {
 
 /// A file, and what was written to it.
 ///
-/// Each call is one write, so that a process that dies loses at most its last call. Lines that a walk
-/// refers to come before it.
+/// Each call is one write, so that a process that dies loses at most its last call, and one that does not fit on the
+/// disk leaves nothing. Lines that a walk refers to come before it.
 #[derive(Debug)]
 pub(super) struct Output {
-    file: File,
+    file: output::Output,
     /// Bytes that may still be written.
     left: u64,
     workload: String,
@@ -46,15 +47,15 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Creates the file, with its first line. An older file is replaced.
+    /// Creates the file, with its first line. An older file is replaced, one that another process writes is not.
     pub(super) fn create(
         path: &Path,
         header: &str,
         limit: u64,
         workload: String,
     ) -> io::Result<Self> {
-        let mut file = OpenOptions::new().create(true).write(true).truncate(true).open(path)?;
-        file.write_all(header.as_bytes())?;
+        let mut file = output::Output::create(path, Duration::ZERO)?;
+        file.write(header.as_bytes())?;
         Ok(Self {
             file,
             left: limit.saturating_sub(header.len() as u64),
@@ -154,7 +155,7 @@ impl Output {
             self.left = 0;
             return Ok(false);
         };
-        self.file.write_all(lines.as_bytes())?;
+        self.file.write(lines.as_bytes())?;
         self.left = left;
         self.walks += 1;
         Ok(true)

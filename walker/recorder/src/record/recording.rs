@@ -18,6 +18,7 @@ use super::waiting::Waiting;
 use super::walk::{Answer, Call, Situation, State, Suspension, Thread, Walk};
 use super::wanted::Wanted;
 use super::{call, reads, text};
+use crate::output;
 use crate::settings::Settings;
 #[cfg(target_os = "linux")]
 use clr_sampler::Slot;
@@ -224,11 +225,11 @@ impl Record {
         known.facts.extend(&met.facts);
         let hidden = Hidden::of(walk, &known.facts);
         let is_code = |address| map.find(address).is_some();
-        let mut output = lock(&self.output);
-        match output.append(walk, &hidden, &met, &is_code) {
-            Ok(_) => self.is_full.store(output.is_full(), Ordering::Relaxed),
+        let mut file = lock(&self.output);
+        match file.append(walk, &hidden, &met, &is_code) {
+            Ok(_) => self.is_full.store(file.is_full(), Ordering::Relaxed),
             Err(error) => {
-                eprintln!("clr-recorder: {error}");
+                output::say(format_args!("{error}"));
                 self.is_full.store(true, Ordering::Relaxed);
             }
         }

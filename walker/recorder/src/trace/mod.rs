@@ -25,7 +25,7 @@
 mod names;
 mod ring;
 
-use crate::output;
+use crate::output::{self, Output};
 use crate::settings::Settings;
 use clr_com::{
     CallObserver, Forwarding, GetClassObject, Guid, IClassFactory, ICorProfilerInfo, IUnknown,
@@ -69,13 +69,13 @@ pub(crate) unsafe fn get_class_object(
     object: *mut *mut c_void,
 ) -> HResult {
     let Some(path) = &settings.profiler else {
-        eprintln!("clr-recorder: mode=trace needs profiler=PATH, the library that is traced");
+        output::say(format_args!("mode=trace needs profiler=PATH, the library that is traced"));
         return HResult::FAIL;
     };
     let get = match load(path) {
         Ok(get) => get,
         Err(why) => {
-            eprintln!("clr-recorder: {}: {why}", path.display());
+            output::say(format_args!("{}: {why}", path.display()));
             return HResult::FAIL;
         }
     };
@@ -124,6 +124,11 @@ fn write_all(info: RuntimeInfo, ring: &Ring, out: Option<&Path>) {
     let runtime = format!("CLR {major}.{minor}.{build} on {}", os::NAME);
     let mut writer = Writer::new(RuntimeNames::new(info));
     let mut lines = vec![Line::Trace { version: 1, runtime }];
+    // Held for as long as the process lives: calls of two processes in one file are no trace.
+    let mut file = out.and_then(|path| {
+        let opened = Output::append(path);
+        opened.inspect_err(|error| output::say(format_args!("{}: {error}", path.display()))).ok()
+    });
     loop {
         while let Some(entry) = ring.next() {
             lines.extend(writer.lines(entry.thread, entry.os_thread, &entry.moment));
@@ -135,7 +140,17 @@ fn write_all(info: RuntimeInfo, ring: &Ring, out: Option<&Path>) {
         if text.is_empty() {
             thread::sleep(PAUSE);
         } else {
-            output::append(out, text.as_bytes());
+            match &mut file {
+                Some(open) => {
+                    // What fits may be a line later: the part before it is missing then.
+                    if let Err(error) = open.write(text.as_bytes()) {
+                        output::say(format_args!("{error}"));
+                        file = None;
+                    }
+                }
+                None if out.is_none() => output::append(None, text.as_bytes()),
+                None => {}
+            }
             ring.set_written();
         }
     }

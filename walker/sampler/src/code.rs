@@ -3,7 +3,7 @@
 use crate::lifetimes::Lifetimes;
 use crate::lock::lock;
 use crate::names;
-use crate::os::{self, OwnProcess};
+use crate::os::{self, Build, OwnProcess};
 use crate::profile::Label;
 use clr_com::{ModuleId, RuntimeInfo};
 #[cfg(target_os = "linux")]
@@ -40,8 +40,8 @@ pub struct Code {
 /// The images in the map.
 #[derive(Debug, Default)]
 struct Images {
-    /// Native images: base (VA) to path.
-    native: BTreeMap<u64, String>,
+    /// Native images: base (VA) to path and build.
+    native: BTreeMap<u64, (String, Option<Build>)>,
     /// Loads and unloads until the last look.
     loads: (u64, u64),
     /// Ready-to-run images: base (VA) to module.
@@ -182,6 +182,10 @@ impl Code {
             (self.log)(format_args!("{path} is not at {base:#x} as an image"));
             return;
         }
+        if Build::loaded(base).is_some_and(|build| Build::of_file(bytes) != Some(build)) {
+            (self.log)(format_args!("{path} is another build than the one in memory"));
+            return;
+        }
         let added = self.map.update(|map| map.insert_image(base, &image));
         match added {
             Ok(()) => {
@@ -212,12 +216,13 @@ impl Code {
         if std::mem::replace(&mut images.loads, loads) == loads {
             return;
         }
-        let now: BTreeMap<u64, String> =
-            os::images().into_iter().map(|image| (image.base, image.path)).collect();
+        let loaded = os::images().into_iter();
+        let now: BTreeMap<u64, (String, Option<Build>)> =
+            loaded.map(|image| (image.base, (image.path, Build::loaded(image.base)))).collect();
         let gone: Vec<u64> = images
             .native
             .iter()
-            .filter(|(base, path)| now.get(base) != Some(*path))
+            .filter(|(base, image)| now.get(base) != Some(*image))
             .map(|(base, _)| *base)
             .collect();
         self.map.update(|map| {
@@ -225,14 +230,18 @@ impl Code {
                 images.native.remove(&base);
                 map.remove(base);
             }
-            for (base, path) in now {
+            for (base, (path, build)) in now {
                 if images.native.contains_key(&base) {
                     continue;
                 }
                 if let Some(file) = os::map_file(&path) {
-                    let _ = os::insert_image(map, base, file);
+                    if build.is_none() || Build::of_file(file) == build {
+                        let _ = os::insert_image(map, base, file);
+                    } else {
+                        (self.log)(format_args!("{path} is another build than the one in memory"));
+                    }
                 }
-                images.native.insert(base, path);
+                images.native.insert(base, (path, build));
             }
         });
         self.has_more();
@@ -288,8 +297,8 @@ impl Code {
         let map = self.map.read();
         let (region, _) = map.find(address)?;
         let images = lock(&self.images);
-        let path = images.native.get(&region.base()).cloned();
-        Some((region.base(), path?))
+        let (path, _) = images.native.get(&region.base()).cloned()?;
+        Some((region.base(), path))
     }
 }
 

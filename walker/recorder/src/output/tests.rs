@@ -67,7 +67,7 @@ fn what_cannot_be_written_is_said() {
 #[cfg(target_os = "linux")]
 #[test]
 fn lines_that_do_not_fit_leave_nothing() {
-    const FILE: &str = "CLR_RECORDER_TEST_FILE";
+    const FILE: &str = "RECORDER_TEST_FILE";
     let test = "output::tests::lines_that_do_not_fit_leave_nothing";
     let Ok(path) = std::env::var(FILE) else {
         let path = path("full");

@@ -4,6 +4,9 @@
 use clr_unwind::{Convention, Gpr, Registers};
 use std::ops::Range;
 
+mod build;
+pub use build::Build;
+
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]

@@ -53,7 +53,7 @@ impl ICorProfilerInfo8Methods for Runtime {
     }
 }
 
-fn process() -> Process {
+pub(super) fn process() -> Process {
     let info: ICorProfilerInfo8 = create(Runtime);
     let info: IUnknown = info.cast().unwrap();
     Process::new(&info, |_| {}).unwrap()

@@ -5,6 +5,9 @@ use clr_walker::profiling::{CallError, FunctionId, HResult, ProfilerInfo, ReJitI
 use std::convert::Infallible;
 
 /// The answers of the runtime about code, and for code that is freed since then, what it would have answered.
+///
+/// The runtime is not asked about such code: it would look at memory that is gone. No code ends meanwhile
+/// ([`Process::asking`]).
 pub(crate) struct AtTime<'p> {
     pub(crate) process: &'p Process,
     /// The time ([`crate::os::now`]).
@@ -12,18 +15,16 @@ pub(crate) struct AtTime<'p> {
 }
 
 impl AtTime<'_> {
-    /// Returns the method that was at an address and has ended since, else what `ask` says. The end is looked
-    /// for afterwards, as it may come meanwhile.
+    /// Returns the method that was at an address and has ended since, else what `ask` says.
     fn ended_or<T>(
         &self,
         ip: u64,
         ask: impl FnOnce() -> Result<T, CallError<Infallible>>,
         ended: impl FnOnce(FunctionId, bool) -> Result<T, HResult>,
     ) -> Result<T, CallError<Infallible>> {
-        let answer = ask();
         match self.process.code.lifetimes().ended_at(ip, self.time) {
             Some((function, is_dynamic)) => ended(function, is_dynamic).map_err(CallError::Failed),
-            None => answer,
+            None => ask(),
         }
     }
 }

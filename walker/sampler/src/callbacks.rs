@@ -51,11 +51,11 @@ impl ICorProfilerCallbackMethods for Callbacks {
     }
 
     unsafe fn ModuleUnloadStarted(&self, module: ModuleId) -> HResult {
-        with(|process| process.code.module_unloaded(module))
+        ends(|process| process.code.module_unloaded(module))
     }
 
     unsafe fn FunctionUnloadStarted(&self, function: FunctionId) -> HResult {
-        with(|process| process.code.unloaded(function))
+        ends(|process| process.code.unloaded(function))
     }
 
     ICorProfilerCallbackMethods!(fn JITCompilationFinished(&self, function, _status,
@@ -108,6 +108,15 @@ fn with(handle: impl FnOnce(&Process)) -> HResult {
     HResult::OK
 }
 
+/// Handles the end of methods. The runtime frees nothing before the callback returns, and that is not before all questions
+/// of other threads are over.
+fn ends(handle: impl FnOnce(&Process)) -> HResult {
+    with(|process| {
+        let _ending = process.ending();
+        handle(process);
+    })
+}
+
 fn suspending(is_suspending: bool) -> HResult {
     with(|process| process.suspending().store(is_suspending, Ordering::SeqCst))
 }
@@ -139,6 +148,6 @@ impl ICorProfilerCallback8Methods for Callbacks {
 
 impl ICorProfilerCallback9Methods for Callbacks {
     unsafe fn DynamicMethodUnloaded(&self, function: FunctionId) -> HResult {
-        with(|process| process.code.dynamic_unloaded(function))
+        ends(|process| process.code.dynamic_unloaded(function))
     }
 }

@@ -80,6 +80,9 @@ impl Code {
     /// Adds the bodies of a function that are not in the map yet: in JITCompilationFinished and the
     /// like.
     pub fn compiled(&self, info: &RuntimeInfo, function: FunctionId) {
+        if !self.lifetimes.has_modules(function) {
+            self.lifetimes.set_modules(function, names::modules(info, function));
+        }
         let Some(methods) = &self.methods else { return };
         let mut starts = [0; MOST_BODIES];
         let found = info.get_native_code_starts(function, ReJitId(0), &mut starts).unwrap_or(0);
@@ -162,6 +165,12 @@ impl Code {
         }
     }
 
+    /// Returns true if the method that was at an address (VA) at a time ([`Sample::taken_at`](crate::Sample::taken_at)) has
+    /// ended since. The runtime must not be asked about it.
+    pub fn has_ended(&self, address: u64, time: u64) -> bool {
+        self.lifetimes.ended_at(address, time).is_some()
+    }
+
     /// Returns what is known of methods that have ended.
     pub(crate) const fn lifetimes(&self) -> &Lifetimes {
         &self.lifetimes
@@ -197,8 +206,16 @@ impl Code {
         }
     }
 
-    /// Removes the ready-to-run code of a module, in ModuleUnloadStarted.
+    /// Returns the compiled methods that end with a module, which the runtime does not announce one by one.
+    pub fn methods(&self, module: ModuleId) -> Vec<FunctionId> {
+        self.lifetimes.methods(module)
+    }
+
+    /// Removes the code of a module, in ModuleUnloadStarted: ready-to-run code, and the methods that end with it.
     pub fn module_unloaded(&self, module: ModuleId) {
+        for function in self.methods(module) {
+            self.ended(function, false);
+        }
         let mut images = lock(&self.images);
         let gone: Vec<u64> =
             images.managed.iter().filter(|(_, id)| **id == module).map(|(base, _)| *base).collect();

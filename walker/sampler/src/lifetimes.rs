@@ -4,14 +4,18 @@
 //! sample is named some time after it was taken. So the end of each method is kept for some seconds, with what was
 //! known of it, and a question has a time.
 //!
+//! The runtime does not announce the ends of methods that a collectible module takes along, nor of those that are generic
+//! over a type in it: .NET 8.0.34 and 9.0.23 make ModuleUnloadStarted alone. So each method has its modules.
+//!
 //! Only ends are compared with times. Other threads may execute a method before its callback, so its beginning is
 //! not known; but a method on a stack does not end.
 
 use crate::lock::lock;
 use crate::os;
 use crate::profile::Label;
+use clr_com::ModuleId;
 use clr_walker::profiling::FunctionId;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -27,6 +31,9 @@ pub(crate) struct Lifetimes(Mutex<Known>);
 struct Known {
     /// The names of dynamic methods that live. Nobody can be asked after the end.
     dynamic: HashMap<FunctionId, Label>,
+    /// The modules without which a method that lives cannot be, and the other way round.
+    modules: HashMap<FunctionId, Vec<ModuleId>>,
+    methods: HashMap<ModuleId, HashSet<FunctionId>>,
     /// How many methods with an id have ended.
     ends: HashMap<FunctionId, u64>,
     /// The last ends, in the order of time.
@@ -65,6 +72,29 @@ impl Lifetimes {
         lock(&self.0).dynamic.insert(function, label);
     }
 
+    /// Returns true if the modules of a method are known.
+    pub(crate) fn has_modules(&self, function: FunctionId) -> bool {
+        lock(&self.0).modules.contains_key(&function)
+    }
+
+    /// Notes the modules with which a method ends.
+    pub(crate) fn set_modules(&self, function: FunctionId, modules: Vec<ModuleId>) {
+        let mut known = lock(&self.0);
+        for module in &modules {
+            known.methods.entry(*module).or_default().insert(function);
+        }
+        known.modules.insert(function, modules);
+    }
+
+    /// Returns the methods that end with a module.
+    pub(crate) fn methods(&self, module: ModuleId) -> Vec<FunctionId> {
+        let known = lock(&self.0);
+        let mut methods: Vec<_> =
+            known.methods.get(&module).into_iter().flatten().copied().collect();
+        methods.sort_unstable();
+        methods
+    }
+
     /// Notes the end of a method, before its memory is used again. `bodies`: its code (VA).
     pub(crate) fn end(&self, function: FunctionId, is_dynamic: bool, bodies: Vec<Range<u64>>) {
         let mut known = lock(&self.0);
@@ -74,6 +104,15 @@ impl Lifetimes {
         let lifetime = *count;
         *count += 1;
         let label = known.dynamic.remove(&function);
+        let is_dynamic = is_dynamic || label.is_some();
+        for module in known.modules.remove(&function).unwrap_or_default() {
+            if let Some(methods) = known.methods.get_mut(&module) {
+                methods.remove(&function);
+                if methods.is_empty() {
+                    known.methods.remove(&module);
+                }
+            }
+        }
         known.last.push_back(Ended { at, function, lifetime, is_dynamic, label, bodies });
         let kept = at.saturating_sub(KEPT.as_nanos() as u64);
         let old = known.last.iter().take_while(|ended| ended.at < kept).count();

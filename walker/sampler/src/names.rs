@@ -12,6 +12,8 @@ use std::ptr::null_mut;
 
 /// Length of the longest name that is read, in UTF-16 units.
 const ROOM: usize = 1024;
+/// Number of type arguments that are looked at.
+const MOST_ARGUMENTS: usize = 8;
 /// Open flags of metadata: ofRead.
 const READ: u32 = 0;
 
@@ -29,33 +31,24 @@ impl Names {
     /// Returns the name of the method that had an id at a time ([`Sample::taken_at`](crate::Sample::taken_at)):
     /// `Type.Method`, or the name of a dynamic method, or the id where there is neither; and the module's file. A method
     /// that has ended before anybody asked is `[unloaded]`, if it was not a dynamic one.
+    ///
+    /// The caller has [`Process::asking`]; a mode has it in [`on_sample`](crate::Mode::on_sample).
     pub fn of(&mut self, process: &Process, function: FunctionId, time: u64) -> Label {
-        loop {
-            let lifetime = process.code.lifetimes().of(function, time);
-            let known = self.known.get(&function).filter(|(number, _)| *number == lifetime.number);
-            if let Some((_, label)) = known {
-                return label.clone();
-            }
-            let Lifetime { number, has_ended, label } = lifetime;
-            let special = |name: &str| Label { name: name.to_owned(), file: String::new() };
-            let label = match label {
-                Some(label) => label,
-                None if has_ended => special("[unloaded]"),
-                None => {
-                    let asked = label_of(&process.info, function);
-                    // The method may have ended meanwhile, and the answer be another one's.
-                    if process.code.lifetimes().of(function, time).has_ended {
-                        continue;
-                    }
-                    asked
-                }
-            };
-            let is_newer = self.known.get(&function).is_none_or(|(last, _)| *last < number);
-            if is_newer {
-                self.known.insert(function, (number, label.clone()));
-            }
-            return label;
+        let lifetime = process.code.lifetimes().of(function, time);
+        let known = self.known.get(&function).filter(|(number, _)| *number == lifetime.number);
+        if let Some((_, label)) = known {
+            return label.clone();
         }
+        let Lifetime { number, has_ended, label } = lifetime;
+        let label = match label {
+            Some(label) => label,
+            None if has_ended => Label { name: "[unloaded]".to_owned(), file: String::new() },
+            None => label_of(&process.info, function),
+        };
+        if self.known.get(&function).is_none_or(|(last, _)| *last < number) {
+            self.known.insert(function, (number, label.clone()));
+        }
+        label
     }
 }
 
@@ -72,6 +65,40 @@ pub(crate) fn label_of(info: &RuntimeInfo, function: FunctionId) -> Label {
 fn file(info: &RuntimeInfo, function: FunctionId) -> Option<String> {
     let found = info.get_function_info2(function, None, 0).ok()?;
     info.get_module_info(ModuleId(found.module)).ok().map(|(_, path)| path)
+}
+
+/// Returns the modules without which a method cannot be: its own, and those of its type arguments. Arguments of arguments
+/// are not looked at.
+pub(crate) fn modules(info: &RuntimeInfo, function: FunctionId) -> Vec<ModuleId> {
+    let room = MOST_ARGUMENTS as u32;
+    let Ok(found) = info.get_function_info2(function, None, room) else { return Vec::new() };
+    let mut modules = vec![ModuleId(found.module)];
+    let mut arguments: Vec<ClassId> = found.type_arguments.into_iter().map(ClassId).collect();
+    if found.class != 0 {
+        arguments.extend(class_arguments(info.info2(), ClassId(found.class)));
+    }
+    modules.extend(
+        arguments
+            .into_iter()
+            .filter_map(|class| class_info(info.info2(), class).ok().map(|(module, _)| module)),
+    );
+    modules.sort_unstable();
+    modules.dedup();
+    modules
+}
+
+/// Returns the type arguments of a class; none if they are not known.
+fn class_arguments(info: &ICorProfilerInfo2, class: ClassId) -> Vec<ClassId> {
+    let mut arguments = [ClassId(0); MOST_ARGUMENTS];
+    let (mut module, mut token, mut len) = (ModuleId(0), 0, 0);
+    // SAFETY: the pointers are to locals, or NULL where the result is not wanted, and the room is that of `arguments`.
+    let result = unsafe {
+        let (module, token, len) = (&raw mut module, &raw mut token, &raw mut len);
+        let (room, arguments) = (MOST_ARGUMENTS as u32, arguments.as_mut_ptr());
+        info.GetClassIDInfo2(class, module, token, null_mut(), room, len, arguments)
+    };
+    let len = if result.is_failure() { 0 } else { len as usize };
+    arguments.iter().take(len).copied().filter(|class| class.0 != 0).collect()
 }
 
 /// Returns `Type.Method` of a function with metadata.

@@ -64,7 +64,7 @@ pub trait Mode: Debug + Send + Sync {
         sampler.request.take(&sampler.process, number, thread, registers);
     }
 
-    /// Gets a sample, and its frames with their names.
+    /// Gets a sample, and its frames with their names. The sampler has [`Process::asking`] meanwhile.
     fn on_sample(&self, process: &Process, sample: &Sample, stack: &MixedStack);
 
     /// Is called for a request without an answer.
@@ -309,6 +309,7 @@ impl Turns {
 /// Names the frames of a sample, and gives it to the mode.
 fn add(sampler: &Sampler, sample: &Sample) {
     let Sampler { process, mode, options, .. } = sampler;
+    let _asking = process.asking();
     let then = AtTime { process, time: sample.taken_at };
     let walker = Walker::new(&then, &process.code, options.walks.policy);
     let Ok(mut stack) = walker.stitch(&sample.buffer);
@@ -321,7 +322,7 @@ fn add(sampler: &Sampler, sample: &Sample) {
         let Ok(again) = walker.stitch(&sample.buffer);
         stack = again;
     }
-    let has_ended = |ip| process.code.lifetimes().ended_at(ip, sample.taken_at).is_some();
+    let has_ended = |ip| process.code.has_ended(ip, sample.taken_at);
     if sample.is_late && stack.frames.iter().any(|frame| has_ended(frame.ip)) {
         // The second walk may have taken the data of other code at this address.
         mode.on_missed();

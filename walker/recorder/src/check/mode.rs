@@ -27,6 +27,10 @@ impl Checking {
 
 impl Mode for Checking {
     fn on_sample(&self, process: &Process, sample: &Sample, stack: &MixedStack) {
+        // The second walk would ask the runtime about code that is gone.
+        if stack.frames.iter().any(|frame| process.code.has_ended(frame.ip, sample.taken_at)) {
+            return self.on_missed();
+        }
         lock(&self.check).add(process, sample, stack);
     }
 

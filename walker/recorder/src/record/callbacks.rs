@@ -104,6 +104,15 @@ impl ICorProfilerCallbackMethods for RecordingProfiler {
         in_callback(transition(reason, CALL, "callback:ManagedToUnmanagedTransition:return"))
     }
 
+    unsafe fn ModuleUnloadStarted(&self, module: ModuleId) -> HResult {
+        if let Some((process, _)) = get() {
+            process.code.methods(module).into_iter().for_each(unloaded);
+        }
+        // SAFETY: the runtime's own argument.
+        unsafe { self.0.ModuleUnloadStarted(module) };
+        in_callback("callback:ModuleUnloadStarted")
+    }
+
     unsafe fn FunctionUnloadStarted(&self, function: FunctionId) -> HResult {
         unloaded(function);
         // SAFETY: the runtime's own argument.
@@ -115,7 +124,7 @@ impl ICorProfilerCallbackMethods for RecordingProfiler {
         ICorProfilerCallbackMethods:
         AppDomainCreationStarted AppDomainCreationFinished AssemblyLoadStarted AssemblyLoadFinished
         AssemblyUnloadStarted AssemblyUnloadFinished ModuleLoadStarted ModuleLoadFinished
-        ModuleUnloadStarted ModuleUnloadFinished ModuleAttachedToAssembly ClassLoadStarted
+        ModuleUnloadFinished ModuleAttachedToAssembly ClassLoadStarted
         ClassLoadFinished ClassUnloadStarted ClassUnloadFinished JITCompilationStarted
         JITCompilationFinished ThreadCreated ThreadDestroyed ThreadAssignedToOSThread
         RuntimeSuspendFinished RuntimeResumeStarted RuntimeThreadSuspended RuntimeThreadResumed

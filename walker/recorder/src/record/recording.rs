@@ -213,7 +213,16 @@ impl Record {
     ///
     /// This asks the runtime for names and code, which may trigger a GC: a thread in cooperative mode,
     /// whose caller may hold references to objects, leaves it to the recorder's own.
+    /// A call that has met code which has ended since is left out; so is one while an end is under way, for which a thread
+    /// that has suspended the runtime must not wait.
     pub(super) fn write(&self, process: &Process, walk: &Walk) {
+        // Before the map: who ends code waits for those who read the map.
+        let Some(_asking) = process.try_asking() else { return };
+        let passed = walk.passed.iter().map(|frame| frame.ip);
+        let reported = walk.answer.reports.iter().map(|report| report.ip);
+        if passed.chain(reported).any(|ip| process.code.has_ended(ip, walk.made_at)) {
+            return;
+        }
         let map = process.code.code_map();
         let source = Source {
             code: &process.code,

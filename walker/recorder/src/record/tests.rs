@@ -91,6 +91,7 @@ fn record() -> String {
             seed: Some(seed),
             stop_at: None,
         },
+        made_at: 0,
         state: State::Usual,
         target: 1,
         stack: StackBounds { limit: STACK, base: STACK + 0x200, root: StackRoot::Undefined },

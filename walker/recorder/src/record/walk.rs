@@ -2,6 +2,7 @@
 
 use super::frames::Chain;
 use super::reads::{Passed, Word};
+use clr_sampler::os;
 use clr_unwind::Registers;
 use clr_walker::profiling::{FunctionId, HResult, StackBounds};
 use std::collections::BTreeMap;
@@ -145,7 +146,7 @@ impl State {
 
 impl Walk {
     /// Makes a call as far as it is known at once. The thread's registers are not.
-    pub(super) const fn new(
+    pub(super) fn new(
         situation: Situation,
         call: &Call,
         target: u32,
@@ -156,6 +157,7 @@ impl Walk {
         Self {
             situation,
             call: *call,
+            made_at: os::now(),
             state: State::Usual,
             target,
             stack,
@@ -178,6 +180,8 @@ impl Walk {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Walk {
     pub(super) situation: Situation,
+    /// The time when it was made ([`os::now`]).
+    pub(super) made_at: u64,
     pub(super) call: Call,
     pub(super) state: State,
     /// Number of the target.

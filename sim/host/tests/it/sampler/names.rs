@@ -17,12 +17,60 @@ const DYNAMIC: FunctionId = FunctionId(7);
 /// The id of a method with metadata, which this runtime does not have.
 const OTHER: FunctionId = FunctionId(8);
 
+/// The type argument of all classes.
+const ARGUMENT: ClassId = ClassId(0x108);
+
 /// A runtime in which one dynamic method lives at a time.
 struct Runtime;
 
 impl IUnknownMethods for Runtime {}
 impl ICorProfilerInfoMethods for Runtime {}
-impl ICorProfilerInfo2Methods for Runtime {}
+
+/// The id of a method is that of its class; its module has the number before. The class has one type argument, 0x108,
+/// which is a class of the same kind.
+impl ICorProfilerInfo2Methods for Runtime {
+    unsafe fn GetFunctionInfo2(
+        &self,
+        function: FunctionId,
+        _frame: FrameHandle,
+        class: *mut ClassId,
+        module: *mut ModuleId,
+        _token: *mut Token,
+        _room: u32,
+        len: *mut u32,
+        _arguments: *mut ClassId,
+    ) -> HResult {
+        // SAFETY: the caller's pointers.
+        unsafe {
+            *class = ClassId(function.0);
+            *module = ModuleId(function.0 - 1);
+            *len = 0;
+        }
+        if function == DYNAMIC { HResult::FAIL } else { HResult::OK }
+    }
+
+    unsafe fn GetClassIDInfo2(
+        &self,
+        class: ClassId,
+        module: *mut ModuleId,
+        _token: *mut Token,
+        _parent: *mut ClassId,
+        room: u32,
+        len: *mut u32,
+        arguments: *mut ClassId,
+    ) -> HResult {
+        // SAFETY: the caller's pointers, and its room.
+        unsafe {
+            *module = ModuleId(class.0 - 1);
+            if room > 0 {
+                *len = 1;
+                *arguments = ARGUMENT;
+            }
+        }
+        HResult::OK
+    }
+}
+
 impl ICorProfilerInfo3Methods for Runtime {}
 impl ICorProfilerInfo4Methods for Runtime {}
 impl ICorProfilerInfo5Methods for Runtime {}
@@ -117,6 +165,22 @@ fn the_end_of_a_method_that_nobody_has_named_leaves_no_name() {
     assert_eq!(names.of(&process, OTHER, before).name, "function 0x8", "it was asked in time");
     assert_eq!(late.of(&process, OTHER, before).name, "[unloaded]");
     assert_eq!(late.of(&process, OTHER, now()).name, "function 0x8");
+}
+
+#[test]
+fn methods_end_with_their_module_and_with_those_of_type_arguments() {
+    for (module, ends) in [(7, true), (0x107, true), (6, false)] {
+        let process = process();
+        process.code.compiled(&process.info, OTHER);
+        let time = now();
+        let module = ModuleId(module);
+        assert_eq!(process.code.methods(module), if ends { vec![OTHER] } else { vec![] });
+        process.code.module_unloaded(module);
+        let name = Names::default().of(&process, OTHER, time).name;
+        assert_eq!(name, if ends { "[unloaded]" } else { "function 0x8" });
+        assert_eq!(process.code.methods(ModuleId(0x107)).is_empty(), ends, "the other one");
+        assert_eq!(Names::default().of(&process, OTHER, now()).name, "function 0x8");
+    }
 }
 
 #[test]

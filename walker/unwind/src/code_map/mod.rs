@@ -131,7 +131,9 @@ impl<'a> CodeMap<'a> {
         self.insert(CodeRegion::image(base, image)?)
     }
 
-    /// Adds the ELF image at load address `base` (VA).
+    /// Adds the ELF image at load address `base` (VA): the address of the page with its lowest segment, which
+    /// `/proc/PID/maps` lists first. `dl_iterate_phdr` gives a bias: `dlpi_addr`, to which the page of the lowest `p_vaddr` of
+    /// the PT_LOAD headers is to be added. That is 0 in most images, but not in programs at fixed addresses.
     ///
     /// # Errors
     /// [`CodeMapError`] if the region is empty, wraps, or shares an address with one in the map.

@@ -19,6 +19,8 @@ use clr_sampler::{Callbacks, Mode, NamedProfile, Options, Process, Sample, Sampl
 use clr_walker::mixed::{Completeness, MixedStack};
 use clr_walker::profiling::HResult;
 use std::ffi::c_void;
+use std::fmt::Arguments;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -57,7 +59,7 @@ fn on_initialize(info: &IUnknown) -> HResult {
         rate: rate.unwrap_or(100),
         // A profiler that stops the process must not do so for ever.
         hang: 60,
-        log: |text| eprintln!("sampler: {text}"),
+        log: say,
         ..Options::default()
     };
     let profile = Profile {
@@ -69,10 +71,15 @@ fn on_initialize(info: &IUnknown) -> HResult {
     match Sampler::start(info, options, Box::new(profile)) {
         Ok(()) => HResult::OK,
         Err(why) => {
-            eprintln!("sampler: {why}");
+            say(format_args!("{why}"));
             HResult::FAIL
         }
     }
+}
+
+/// Says something to people. `eprintln` would panic where nobody can listen, and a panic in a callback ends the program.
+fn say(text: Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "sampler: {text}");
 }
 
 /// The stacks so far with their counts, and the file that they are written to.
@@ -111,14 +118,14 @@ impl Mode for Profile {
 
     fn on_end(&self, _process: &Process) {
         if let Err(error) = self.write(&lock(&self.stacks)) {
-            eprintln!("sampler: {error}");
+            say(format_args!("{error}"));
         }
         let [partial, missed] = [&self.partial, &self.missed].map(|it| it.load(Ordering::Relaxed));
-        eprintln!("sampler: {partial} stacks are not whole, {missed} threads gave no answer");
+        say(format_args!("{partial} stacks are not whole, {missed} threads gave no answer"));
     }
 
     fn on_hang(&self, _process: &Process, stacks: &str) {
-        eprintln!("sampler: no sample comes any more\n{stacks}");
+        say(format_args!("no sample comes any more\n{stacks}"));
         // The thread that hangs may hold the lock.
         if let Ok(stacks) = self.stacks.try_lock() {
             let _ = self.write(&stacks);

@@ -18,6 +18,8 @@ use std::time::Duration;
 
 /// The class of the example.
 const CLASS: &str = "6f0e5b0e-9a53-4a0b-8f0c-2f7d1c7c3a11";
+/// A file that cannot be written.
+const NOWHERE: &str = "/nowhere/app.folded";
 /// The thread that is sampled.
 const THREAD: ThreadId = ThreadId(7);
 
@@ -119,6 +121,9 @@ fn play(out: &str) {
         });
         assert_eq!(profiler.Shutdown(), HResult::OK);
     }
+    if out == NOWHERE {
+        return;
+    }
     let spins = format!(";{}", label(spin as *const () as u64));
     let text = read_to_string(out).unwrap();
     let counts = text.lines().filter_map(|line| {
@@ -128,6 +133,23 @@ fn play(out: &str) {
     assert!(counts.sum::<u32>() > 5, "{spins}\n{text}");
 }
 
+/// Returns the command that plays the runtime.
+fn player(out: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "sampler::example::the_example_samples_a_thread", "--nocapture"]);
+    command.env("SAMPLER_OUT", out);
+    command
+}
+
+/// Nobody listens, and the profile cannot be written.
+#[test]
+fn the_end_of_the_program_is_its_own() {
+    library();
+    let full = std::fs::File::create("/dev/full").unwrap();
+    let status = player(Path::new(NOWHERE)).stderr(full).status().unwrap();
+    assert!(status.success(), "{status}");
+}
+
 /// The signal handler and the profiler's threads stay for as long as a process, so this is one of its own.
 #[test]
 fn the_example_samples_a_thread() {
@@ -135,9 +157,7 @@ fn the_example_samples_a_thread() {
         return play(&out);
     }
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "sampler::example::the_example_samples_a_thread", "--nocapture"]);
-    let output = command.env("SAMPLER_OUT", folder.path().join("app.folded")).output().unwrap();
+    let output = player(&folder.path().join("app.folded")).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}{said}", String::from_utf8_lossy(&output.stdout));
     assert!(said.contains("stacks are not whole, 0 threads gave no answer"), "{said}");

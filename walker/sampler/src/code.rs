@@ -3,11 +3,10 @@
 use crate::lifetimes::Lifetimes;
 use crate::lock::lock;
 use crate::names;
+use crate::native_images::NativeImages;
 use crate::os::{self, Build, OwnProcess};
 use crate::profile::Label;
 use clr_com::{ModuleId, RuntimeInfo};
-#[cfg(target_os = "linux")]
-use clr_unwind::ElfImage;
 use clr_unwind::{CodeMap, Memory, PeImage, RegionKind, SharedCodeMap};
 use clr_walker::jitted::contracts::ExecutionManager;
 use clr_walker::jitted::{CodeHeaderLayout, JittedMethods};
@@ -27,30 +26,20 @@ pub type Log = fn(Arguments<'_>);
 /// The code in the process, kept up to date by callbacks and by looking at the loader's list.
 #[derive(Debug)]
 pub struct Code {
-    map: SharedCodeMap<'static>,
+    native: NativeImages,
     /// `None` for a runtime whose code headers are not known.
     methods: Option<Mutex<JittedMethods>>,
-    images: Mutex<Images>,
+    /// Ready-to-run images: base (VA) to module.
+    managed: Mutex<BTreeMap<u64, ModuleId>>,
     lifetimes: Lifetimes,
     /// Number of times that the map has got more code.
     changes: AtomicU64,
     log: Log,
 }
 
-/// The images in the map.
-#[derive(Debug, Default)]
-struct Images {
-    /// Native images: base (VA) to path and build.
-    native: BTreeMap<u64, (String, Option<Build>)>,
-    /// Loads and unloads until the last look.
-    loads: (u64, u64),
-    /// Ready-to-run images: base (VA) to module.
-    managed: BTreeMap<u64, ModuleId>,
-}
-
 impl ModuleSource for Code {
     fn code_map(&self) -> impl Deref<Target = CodeMap<'_>> {
-        self.map.read()
+        self.map().read()
     }
 }
 
@@ -65,16 +54,12 @@ impl Code {
             log(format_args!("jitted code of a runtime {major}.{minor} is not known"));
         }
         let methods = layout.map(|layout| Mutex::new(JittedMethods::new(layout, os::CONVENTION)));
-        let (map, images, lifetimes, changes) = Default::default();
-        let code = Self { map, methods, images, lifetimes, changes, log };
-        #[cfg(target_os = "linux")]
-        if let Some((base, bytes)) = os::vdso()
-            && let Ok(image) = ElfImage::parse(bytes)
-        {
-            let _ = code.map.update(|map| map.insert_elf(base, &image));
-        }
-        code.look_for_images();
-        code
+        let (managed, lifetimes, changes) = Default::default();
+        Self { native: NativeImages::new(log), methods, managed, lifetimes, changes, log }
+    }
+
+    const fn map(&self) -> &SharedCodeMap<'static> {
+        self.native.map()
     }
 
     /// Adds the bodies of a function that are not in the map yet: in JITCompilationFinished and the
@@ -101,7 +86,7 @@ impl Code {
             if methods.bodies(function.0).contains(&start) {
                 continue;
             }
-            let added = self.map.update(|map| {
+            let added = self.map().update(|map| {
                 // Precompiled code is in an image.
                 if map.find(start).is_some_and(|(region, _)| region.kind() == RegionKind::Image) {
                     return Ok(());
@@ -153,7 +138,7 @@ impl Code {
     fn ended(&self, function: FunctionId, is_dynamic: bool) {
         let starts = self.bodies(function);
         let bodies = {
-            let map = self.map.read();
+            let map = self.map().read();
             let region = |start: &u64| map.find(*start).map(|(region, _)| region);
             let bodies = starts.iter().filter_map(region);
             bodies.map(|region| region.start()..region.last() + 1).collect()
@@ -161,7 +146,7 @@ impl Code {
         self.lifetimes.end(function, is_dynamic, bodies);
         if let Some(methods) = &self.methods {
             let mut methods = lock(methods);
-            self.map.update(|map| methods.unloaded(map, function.0));
+            self.map().update(|map| methods.unloaded(map, function.0));
         }
     }
 
@@ -195,11 +180,10 @@ impl Code {
             (self.log)(format_args!("{path} is another build than the one in memory"));
             return;
         }
-        let added = self.map.update(|map| map.insert_image(base, &image));
+        let added = self.map().update(|map| map.insert_image(base, &image));
         match added {
             Ok(()) => {
-                let mut images = lock(&self.images);
-                images.managed.insert(base, module);
+                lock(&self.managed).insert(base, module);
                 self.has_more();
             }
             Err(error) => (self.log)(format_args!("{path}: {error}")),
@@ -216,106 +200,51 @@ impl Code {
         for function in self.methods(module) {
             self.ended(function, false);
         }
-        let mut images = lock(&self.images);
-        let gone: Vec<u64> =
-            images.managed.iter().filter(|(_, id)| **id == module).map(|(base, _)| *base).collect();
+        let gone: Vec<u64> = lock(&self.managed)
+            .extract_if(.., |_, id| *id == module)
+            .map(|(base, _)| base)
+            .collect();
         for base in gone {
-            images.managed.remove(&base);
-            self.map.update(|map| map.remove(base));
+            self.map().update(|map| map.remove(base));
         }
     }
 
-    /// Looks for native images that were loaded or unloaded since the last look. Linux does not
-    /// announce them, and Windows does so while the loader's lock is held.
+    /// [Looks](NativeImages::look) for native images that were loaded or unloaded since the last look.
     pub fn look_for_images(&self) {
-        let mut images = lock(&self.images);
-        let loads = os::loads();
-        if std::mem::replace(&mut images.loads, loads) == loads {
-            return;
+        if self.native.look() {
+            self.has_more();
         }
-        let loaded = os::images().into_iter();
-        let now: BTreeMap<u64, (String, Option<Build>)> =
-            loaded.map(|image| (image.base, (image.path, Build::loaded(image.base)))).collect();
-        let gone: Vec<u64> = images
-            .native
-            .iter()
-            .filter(|(base, image)| now.get(base) != Some(*image))
-            .map(|(base, _)| *base)
-            .collect();
-        self.map.update(|map| {
-            for base in gone {
-                images.native.remove(&base);
-                map.remove(base);
-            }
-            for (base, (path, build)) in now {
-                if images.native.contains_key(&base) {
-                    continue;
-                }
-                if let Some(file) = os::map_file(&path) {
-                    if build.is_none() || Build::of_file(file) == build {
-                        let _ = os::insert_image(map, base, file);
-                    } else {
-                        (self.log)(format_args!("{path} is another build than the one in memory"));
-                    }
-                }
-                images.native.insert(base, (path, build));
-            }
-        });
-        self.has_more();
     }
 
     /// Returns `file+offset` for an address in a native image, else the address.
     pub fn describe(&self, address: u64) -> String {
-        match self.image_at(address) {
-            Some((base, path)) => {
-                let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
-                format!("{name}+{:#x}", address - base)
-            }
-            None => format!("{address:#x}"),
-        }
+        self.native.describe(address)
     }
 
     /// Returns true if the map has code at `address` (VA).
     pub fn knows(&self, address: u64) -> bool {
-        self.map.read().find(address).is_some()
+        self.map().read().find(address).is_some()
     }
 
-    /// Returns a label for an address in a native image: `file+offset` of its function, or of the
-    /// address itself where no function is known.
+    /// Returns a [label](NativeImages::label) for an address in a native image.
     pub fn label(&self, address: u64) -> Label {
-        let start = {
-            let map = self.map.read();
-            map.find(address).and_then(|(region, rva)| {
-                let entry = region.functions().find(rva).map(|function| function.begin);
-                let start = entry.or_else(|| Some(region.cfi()?.function(rva)?.start));
-                Some(region.base() + u64::from(start?))
-            })
-        };
-        let name = self.describe(start.unwrap_or(address));
-        Label { name, file: self.image_at(address).map(|(_, path)| path).unwrap_or_default() }
+        self.native.label(address)
     }
 
     /// Returns the bases of the ready-to-run images (VA), ascending.
     pub fn managed_images(&self) -> Vec<u64> {
-        let images = lock(&self.images);
-        images.managed.keys().copied().collect()
+        lock(&self.managed).keys().copied().collect()
     }
 
     /// Returns the path of the ready-to-run image at `base` (VA).
     pub fn managed_path(&self, info: &RuntimeInfo, base: u64) -> Option<String> {
-        let images = lock(&self.images);
-        let module = images.managed.get(&base).copied();
-        drop(images);
+        let module = lock(&self.managed).get(&base).copied();
         info.get_module_info(module?).ok().map(|(_, path)| path)
     }
 
     /// Returns the base (VA) and the path of the native image with `address` (VA).
     pub fn image_at(&self, address: u64) -> Option<(u64, String)> {
-        let map = self.map.read();
-        let (region, _) = map.find(address)?;
-        let images = lock(&self.images);
-        let (path, _) = images.native.get(&region.base()).cloned()?;
-        Some((region.base(), path))
+        self.native.at(address)
     }
 }
 

@@ -20,7 +20,9 @@
 //! | `callbacks` | the object that the runtime loads |
 //! | `process` | what a profiler knows of its process |
 //! | [`threads`] | the threads that can be sampled, with the bounds of their stacks |
+//! | `native_images` | the code map of a process without a runtime |
 //! | `code` | the code map: native images, ready-to-run images, jitted methods |
+//! | `no_runtime` | walks that ask no runtime |
 //! | `request` | one sample at a time: taken in a signal handler, or while the thread is suspended |
 //! | `target` | an interrupted thread, as the walker sees it in its signal handler |
 //! | `suspended` | a suspended thread, as the walker sees it |
@@ -49,6 +51,8 @@ mod lifetimes;
 mod lock;
 mod named;
 pub mod names;
+mod native_images;
+mod no_runtime;
 pub mod os;
 mod process;
 pub mod profile;
@@ -68,6 +72,8 @@ pub use callbacks::Callbacks;
 pub use code::{Code, Log};
 pub use lock::lock;
 pub use named::NamedProfile;
+pub use native_images::NativeImages;
+pub use no_runtime::NoRuntime;
 pub use process::Process;
 #[cfg(target_os = "linux")]
 pub use request::Slot;
@@ -78,5 +84,5 @@ pub use sampler::{EVENTS, Mode, Options, Sampler};
 #[cfg(windows)]
 pub use suspended::Suspended;
 #[cfg(target_os = "linux")]
-pub use target::RED_ZONE;
+pub use target::{Interrupted, RED_ZONE};
 pub use used_stack::UsedStack;

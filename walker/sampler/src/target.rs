@@ -1,6 +1,5 @@
 //! An interrupted thread, as the walker sees it in the signal handler.
 
-use crate::threads::Thread;
 use crate::used_stack::UsedStack;
 use clr_unwind::{Memory, Registers, Unreadable};
 use clr_walker::profiling::{StackBounds, TargetThread, ThreadContext, ThreadId};
@@ -9,9 +8,10 @@ use std::convert::Infallible;
 /// Bytes below the stack pointer that belong to the interrupted function.
 pub const RED_ZONE: u64 = 128;
 
-/// The calling thread, interrupted.
+/// The calling thread, interrupted: what a walk by [`Policy::Signal`](clr_walker::mixed::Policy::Signal) needs of it. The used part
+/// of its stack is read directly, all other memory by [`OwnProcess`](crate::os::OwnProcess).
 #[derive(Debug)]
-pub(crate) struct Interrupted<'s> {
+pub struct Interrupted<'s> {
     id: ThreadId,
     stack: StackBounds,
     registers: &'s Registers,
@@ -19,15 +19,19 @@ pub(crate) struct Interrupted<'s> {
 }
 
 impl<'s> Interrupted<'s> {
-    /// Wraps the calling thread, in the handler that has interrupted it with these registers.
-    pub(crate) fn new(thread: &Thread, registers: &'s Registers) -> Self {
-        let stack = thread.stack();
+    /// Wraps the calling thread. `id` is the runtime's, or any.
+    ///
+    /// # Safety
+    /// A signal handler calls this that has interrupted the thread with these registers, and the result does not outlive
+    /// it; `stack` are the bounds of the thread's stack. On another stack, an alternate one for example, no part is read
+    /// directly.
+    pub unsafe fn new(id: ThreadId, stack: StackBounds, registers: &'s Registers) -> Self {
         let used = UsedStack::new(stack, registers.rsp().saturating_sub(RED_ZONE));
-        Self { id: thread.id(), stack, registers, used }
+        Self { id, stack, registers, used }
     }
 
     /// Returns the lowest byte of the stack that is in use (VA), or the base on another stack.
-    pub(crate) const fn low(&self) -> u64 {
+    pub const fn low(&self) -> u64 {
         self.used.low()
     }
 }
@@ -35,7 +39,7 @@ impl<'s> Interrupted<'s> {
 impl Memory for Interrupted<'_> {
     #[inline]
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
-        // SAFETY: the calling thread is in the handler.
+        // SAFETY: the calling thread is in the handler, as the maker of this has promised.
         unsafe { self.used.read(address, buffer) }
     }
 }

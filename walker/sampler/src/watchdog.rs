@@ -1,5 +1,6 @@
 //! The thread that sees hangs.
 
+use crate::no_runtime::NoRuntime;
 use crate::os;
 use crate::process::Process;
 use crate::request::{Answer, Request, Sample, Walks};
@@ -7,8 +8,7 @@ use crate::threads::{self, Thread};
 #[cfg(target_os = "linux")]
 use clr_unwind::Registers;
 use clr_walker::mixed::{Policy, Walker};
-use clr_walker::profiling::{CallError, FunctionId, HResult, ProfilerInfo, StackBounds};
-use std::convert::Infallible;
+use clr_walker::profiling::StackBounds;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -21,17 +21,6 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub(crate) struct Watchdog {
     thread: Thread,
     request: Request,
-}
-
-/// A runtime that is not asked: in a process that hangs, the real one may not answer.
-struct Silent;
-
-impl ProfilerInfo for Silent {
-    type Fatal = Infallible;
-
-    fn get_function_from_ip(&self, _: u64) -> Result<FunctionId, CallError<Infallible>> {
-        Err(HResult::FAIL.into())
-    }
 }
 
 impl Watchdog {
@@ -105,7 +94,8 @@ impl Watchdog {
 
 /// Returns the frames of a sample as text.
 fn frames(process: &Process, sample: &Sample) -> String {
-    let walker = Walker::new(&Silent, &process.code, Policy::Signal);
+    // The real one may not answer.
+    let walker = Walker::new(&NoRuntime, &process.code, Policy::Signal);
     let Ok(stack) = walker.stitch(&sample.buffer);
     let mut text = String::new();
     for frame in &stack.frames {

@@ -102,7 +102,8 @@ fn elf(read: Read<'_>, place: fn(&Header, u64) -> u64) -> Option<Build> {
     let table = read(at, number::<2>(&header, 56)? * len)?;
     let headers: Vec<Header> = table.chunks_exact(Header::SIZE).filter_map(Header::parse).collect();
     let of_kind = |kind| headers.iter().filter(move |header| header.kind == kind);
-    let lowest = of_kind(LOAD).map(|header| header.address).min()?;
+    // The base is the start of the page.
+    let lowest = of_kind(LOAD).map(|header| header.address & !0xFFF).min()?;
     let id = of_kind(NOTE).find_map(|header| {
         let notes = read(place(header, lowest), header.size.min(MOST))?;
         build_id(&notes, if header.align == 8 { 8 } else { 4 })

@@ -25,6 +25,8 @@ pub const NAME: &str = "Linux x64";
 /// The end of a thread's stack: `_start` and `clone3` of glibc mark their return address as undefined.
 pub const ROOT: StackRoot = StackRoot::Undefined;
 
+/// The bits of an address within a page.
+const PAGE_MASK: u64 = 0xFFF;
 /// The path of the program itself.
 const PROGRAM: &str = "/proc/self/exe";
 /// The signal of samples. The runtime uses real-time signals, SIGPROF is for profilers.
@@ -321,7 +323,7 @@ pub fn images() -> Vec<Image> {
             let name = unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy();
             let path = if name.is_empty() { PROGRAM.into() } else { name };
             images.push(Image {
-                base: start,
+                base: start & !PAGE_MASK,
                 path: path.into_owned(),
                 code: start..end,
                 unwind_table: table.start,

@@ -20,7 +20,7 @@ pub use windows::*;
 /// A loaded native image, as the loader describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
-    /// The address where the lowest segment is (VA).
+    /// The address of the page with the lowest segment (VA).
     pub base: u64,
     /// The path of its file.
     pub path: String,

@@ -61,7 +61,9 @@ impl Request {
         registers: &Registers,
     ) {
         let _watch = self.walks.copies.then(Watch::this_thread);
-        let target = Interrupted::new(thread, registers);
+        // SAFETY: this is the handler, and the sampler asks threads of its list, each of which has added itself. Another
+        // thread's stack is left alone below.
+        let target = unsafe { Interrupted::new(thread.id(), thread.stack(), registers) };
         sample.thread = ThreadId(0);
         let stack = thread.stack();
         let sp = registers.rsp();

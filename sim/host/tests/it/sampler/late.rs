@@ -1,24 +1,10 @@
 //! Walks that are made again over a copy of the stack.
 
-use clr_sampler::{CopiedStack, Retry, Sample};
+use clr_sampler::{CopiedStack, NoRuntime, Retry, Sample};
 use clr_unwind::{CodeMap, CodeRegion, Convention, Gpr, Run, RuntimeFunction, SharedCodeMap};
 use clr_walker::mixed::{Policy, Walker};
-use clr_walker::profiling::{
-    CallError, FunctionId, HResult, ModuleSource, ProfilerInfo, StackBounds, StackRoot, ThreadId,
-};
-use std::convert::Infallible;
+use clr_walker::profiling::{ModuleSource, StackBounds, StackRoot, ThreadId};
 use std::ops::Deref;
-
-/// A runtime without an answer.
-struct Silent;
-
-impl ProfilerInfo for Silent {
-    type Fatal = Infallible;
-
-    fn get_function_from_ip(&self, _: u64) -> Result<FunctionId, CallError<Infallible>> {
-        Err(HResult::FAIL.into())
-    }
-}
 
 const HEAP: u64 = 0x7F00_0000_0000;
 const STACK: u64 = 0x7FFF_0000_0000;
@@ -65,7 +51,7 @@ fn sample(modules: &Modules, leaf: u64, caller: u64) -> Sample {
         copy: sample.copy.clone(),
         thread_pointer: sample.thread_pointer,
     };
-    stack.walk(&Silent, modules, &mut sample.buffer).unwrap();
+    stack.walk(&NoRuntime, modules, &mut sample.buffer).unwrap();
     sample
 }
 
@@ -78,7 +64,7 @@ fn without_caller() -> (Modules, u64, u64) {
 }
 
 fn frames(modules: &Modules, sample: &Sample) -> Vec<u64> {
-    let walker = Walker::new(&Silent, modules, Policy::Signal);
+    let walker = Walker::new(&NoRuntime, modules, Policy::Signal);
     let Ok(stack) = walker.stitch(&sample.buffer);
     stack.frames.iter().map(|frame| frame.ip).collect()
 }
@@ -89,16 +75,16 @@ fn a_walk_goes_on_when_the_map_has_the_callers_code() {
     let sample = sample(&modules, leaf, caller);
     let mut late = Retry::default();
     assert!(late.keep(&sample, 1));
-    assert!(late.finish(&Silent, &modules, 1, false).is_none(), "the map is the same");
-    assert!(late.finish(&Silent, &modules, 2, false).is_none(), "it has got something else");
+    assert!(late.finish(&NoRuntime, &modules, 1, false).is_none(), "the map is the same");
+    assert!(late.finish(&NoRuntime, &modules, 2, false).is_none(), "it has got something else");
     modules.0.update(|map| map.insert(method(caller))).unwrap();
-    assert!(late.finish(&Silent, &modules, 2, false).is_none(), "nothing is known to be new");
-    let finished = late.finish(&Silent, &modules, 3, false).unwrap();
+    assert!(late.finish(&NoRuntime, &modules, 2, false).is_none(), "nothing is known to be new");
+    let finished = late.finish(&NoRuntime, &modules, 3, false).unwrap();
     assert!(finished.is_late && !finished.buffer.lacks_code());
     assert_eq!((finished.thread, finished.nanoseconds), (ThreadId(7), 5));
     assert_eq!((finished.copy_from, &finished.copy), (sample.copy_from, &sample.copy));
     assert_eq!(frames(&modules, finished), [leaf + 0x10, caller + 0x20]);
-    assert!(late.finish(&Silent, &modules, 4, true).is_none(), "none waits");
+    assert!(late.finish(&NoRuntime, &modules, 4, true).is_none(), "none waits");
 }
 
 #[test]
@@ -107,8 +93,8 @@ fn a_sample_that_stays_short_is_finished_in_the_end() {
     let sample = sample(&modules, leaf, caller);
     let mut late = Retry::default();
     assert!(late.keep(&sample, 1));
-    assert!(late.finish(&Silent, &modules, 2, false).is_none());
-    let finished = late.finish(&Silent, &modules, 2, true).unwrap();
+    assert!(late.finish(&NoRuntime, &modules, 2, false).is_none());
+    let finished = late.finish(&NoRuntime, &modules, 2, true).unwrap();
     assert!(finished.buffer.lacks_code());
 }
 

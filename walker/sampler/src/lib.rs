@@ -37,6 +37,10 @@
 //! | [`profile`] | stacks and counts, and the formats of files |
 //! | [`os`] | the operating system: signals, memory, images. Nearly all `unsafe` is there |
 //!
+//! # Features
+//!
+//! `snapshots`: DoStackSnapshot is asked beside a walk, for tests of walks. A profiler that ships does not need it.
+//!
 //! # Unsafe code
 //!
 //! The crate has `unsafe`, each use with its reason: a signal handler reads the stack that it interrupts, calls of
@@ -75,9 +79,11 @@ pub use named::NamedProfile;
 pub use native_images::NativeImages;
 pub use no_runtime::NoRuntime;
 pub use process::Process;
+#[cfg(feature = "snapshots")]
+pub use request::Report;
 #[cfg(target_os = "linux")]
 pub use request::Slot;
-pub use request::{Answer, Report, Request, RuntimeSuspended, Sample, Walks};
+pub use request::{Answer, Request, RuntimeSuspended, Sample, Walks};
 #[cfg(target_os = "linux")]
 pub use retry::{CopiedStack, Retry};
 pub use sampler::{EVENTS, Mode, Options, Sampler};

@@ -95,8 +95,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        let policy = crate::os::POLICIES[0];
-        let walks = Walks { policy, copies: false, snapshots: false, twice: false };
+        let walks = Walks::new(crate::os::POLICIES[0]);
         Self { walks, events: EVENTS, rate: 100, hang: 0, log: |_| {} }
     }
 }

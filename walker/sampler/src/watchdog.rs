@@ -25,8 +25,7 @@ pub(crate) struct Watchdog {
 
 impl Watchdog {
     pub(crate) fn new() -> Self {
-        let policy = Policy::Signal;
-        let walks = Walks { policy, copies: false, snapshots: false, twice: false };
+        let walks = Walks::new(Policy::Signal);
         Self { thread: Thread::default(), request: Request::new(walks) }
     }
 

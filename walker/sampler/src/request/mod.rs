@@ -2,13 +2,16 @@
 //! by the sampler while the thread is suspended.
 
 use crate::os;
-use clr_com::RuntimeInfo;
 use clr_unwind::Registers;
 use clr_walker::mixed::{Policy, WalkBuffer};
-use clr_walker::profiling::{
-    CallError, FunctionId, HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame,
-    SnapshotRequest, StackBounds, StackRoot, ThreadId,
-};
+#[cfg(feature = "snapshots")]
+use clr_walker::profiling::HResult;
+use clr_walker::profiling::{StackBounds, StackRoot, ThreadId};
+
+#[cfg(feature = "snapshots")]
+mod snapshot;
+#[cfg(feature = "snapshots")]
+pub use snapshot::Report;
 
 mod runtime_suspended;
 pub use runtime_suspended::RuntimeSuspended;
@@ -34,8 +37,6 @@ const MOST_BYTES: usize = 512 << 10;
 /// The same for walks that end at code which the map may lack.
 #[cfg(target_os = "linux")]
 const MOST_BYTES_OF_LATE: usize = 64 << 10;
-/// Size of the largest CONTEXT that a runtime reads, in bytes.
-const SIZE_OF_SEED: usize = 0xCA0;
 
 /// The walks that are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,10 +45,26 @@ pub struct Walks {
     pub policy: Policy,
     /// True if each stack is copied, too, for a second opinion on its walk.
     pub copies: bool,
-    /// True if DoStackSnapshot is asked, too, where it may be.
+    /// True if DoStackSnapshot is asked, too, for tests of walks: in a signal handler, of a thread that is in a method
+    /// while no suspension is under way. Whether it takes no lock there is known of the versions that were tried alone,
+    /// so this is no way to sample, and a feature of its own.
+    #[cfg(feature = "snapshots")]
     pub snapshots: bool,
     /// True if each walk is made a second time at once, to compare durations with cold and with warm caches (Linux).
     pub twice: bool,
+}
+
+impl Walks {
+    /// Walks by a policy, and nothing else.
+    pub const fn new(policy: Policy) -> Self {
+        Self {
+            policy,
+            copies: false,
+            #[cfg(feature = "snapshots")]
+            snapshots: false,
+            twice: false,
+        }
+    }
 }
 
 /// A walk, and what its second opinion needs.
@@ -76,22 +93,13 @@ pub struct Sample {
     /// Address (VA) of the first byte of the copy.
     pub copy_from: u64,
     /// Result of DoStackSnapshot on the same stack, if it was asked.
+    #[cfg(feature = "snapshots")]
     pub snapshot: Option<HResult>,
     /// The managed frames that it has reported.
+    #[cfg(feature = "snapshots")]
     pub reports: Vec<Report>,
     /// True if the walk was made again over the copy, when the map had more code.
     pub is_late: bool,
-}
-
-/// A managed frame as DoStackSnapshot reports it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Report {
-    /// The method of the frame.
-    pub function: FunctionId,
-    /// The instruction of the frame (VA).
-    pub ip: u64,
-    /// The stack pointer of the frame (VA).
-    pub sp: u64,
 }
 
 /// An answer to a request.
@@ -118,7 +126,9 @@ impl Sample {
             nanoseconds_again: None,
             copy: Vec::with_capacity(room),
             copy_from: 0,
+            #[cfg(feature = "snapshots")]
             snapshot: None,
+            #[cfg(feature = "snapshots")]
             reports: Vec::with_capacity(if room > 0 { MOST_FRAMES } else { 0 }),
             is_late: false,
         }
@@ -139,36 +149,5 @@ impl Sample {
             // SAFETY: from the lowest byte in use to the base.
             unsafe { os::copy_stack(low, &mut self.copy) };
         }
-    }
-
-    /// Asks the runtime about the thread of the sample: the calling one if `thread` is 0, else a
-    /// suspended one. `is_seeded`: from the sample's registers on.
-    #[inline(never)]
-    fn take_snapshot(&mut self, info: &RuntimeInfo, thread: ThreadId, is_seeded: bool) {
-        #[repr(align(16))]
-        struct Context([u8; SIZE_OF_SEED]);
-        let mut context = Context([0; SIZE_OF_SEED]);
-        self.reports.clear();
-        if self.registers.write_context(&mut context.0).is_err() {
-            return;
-        }
-        let reports = &mut self.reports;
-        let mut callback = |frame: &mut SnapshotFrame<'_>| {
-            if let (Some(function), Ok(registers)) =
-                (frame.function, Registers::from_context(frame.context))
-                && reports.len() < reports.capacity()
-            {
-                reports.push(Report { function, ip: frame.ip, sp: registers.rsp() });
-            }
-            HResult::OK
-        };
-        let flags = SnapshotFlags::REGISTER_CONTEXT;
-        let seed = is_seeded.then_some(&context.0[..]);
-        let request = SnapshotRequest::of(thread, flags).seeded(seed);
-        let result = info.do_stack_snapshot(&request, Some(&mut callback));
-        self.snapshot = Some(match result {
-            Ok(()) => HResult::OK,
-            Err(CallError::Failed(result)) => result,
-        });
     }
 }

@@ -8,12 +8,15 @@ use crate::target::Interrupted;
 use crate::threads::Thread;
 use clr_unwind::Registers;
 use clr_walker::mixed::{Policy, Walker};
-use clr_walker::profiling::{ModuleSource as _, ThreadId};
+#[cfg(feature = "snapshots")]
+use clr_walker::profiling::ModuleSource as _;
+use clr_walker::profiling::ThreadId;
 
 /// A handler needs this much of the interrupted stack, in bytes: the kernel's frame with the vector
 /// registers, and the walk.
 const ROOM: u64 = 16 << 10;
 /// DoStackSnapshot needs this much, in bytes.
+#[cfg(feature = "snapshots")]
 const ROOM_FOR_SNAPSHOT: u64 = 64 << 10;
 
 /// The only request.
@@ -72,7 +75,6 @@ impl Request {
             sample.stack = stack;
             sample.registers = *registers;
             sample.thread_pointer = os::own_thread_pointer();
-            let forbids = |ip| process.code.code_map().find_function(ip).is_none();
             let policy = match self.walks.policy {
                 // Its walks are the sampler's. This one comes with the copy for a second opinion.
                 Policy::RuntimeSuspended => Policy::Signal,
@@ -92,15 +94,22 @@ impl Request {
                 // SAFETY: this thread's own stack, below which the handler runs.
                 unsafe { sample.copy_stack(target.low(), stack) };
             }
-            sample.snapshot = None;
-            // In a method no lock of the runtime is held, so it may be asked.
-            if self.walks.snapshots
-                && !process.is_suspending()
-                && sp - stack.limit > ROOM_FOR_SNAPSHOT
-                && !forbids(registers.rip)
-            {
-                sample.take_snapshot(&process.info, ThreadId(0), true);
-            }
+            #[cfg(feature = "snapshots")]
+            self.take_snapshot(sample, process);
+        }
+    }
+    /// Asks the runtime, too: in a method none of its locks is held.
+    #[cfg(feature = "snapshots")]
+    fn take_snapshot(&self, sample: &mut Sample, process: &Process) {
+        sample.snapshot = None;
+        let room = sample.registers.rsp() - sample.stack.limit;
+        let is_in_method = || process.code.code_map().find_function(sample.registers.rip).is_some();
+        if self.walks.snapshots
+            && !process.is_suspending()
+            && room > ROOM_FOR_SNAPSHOT
+            && is_in_method()
+        {
+            sample.take_snapshot(&process.info, ThreadId(0), true);
         }
     }
 }

@@ -102,9 +102,11 @@ impl Request {
     /// taken: the thread may hold it.
     fn take_suspended(
         &self,
+        #[cfg_attr(not(feature = "snapshots"), expect(unused, reason = "only snapshots ask"))]
         process: &Process,
         walker: &Walker<'_, RuntimeInfo, Code>,
         target: &Suspended,
+        #[cfg_attr(not(feature = "snapshots"), expect(unused, reason = "only snapshots ask"))]
         is_silent: bool,
         sample: &mut Sample,
     ) -> Option<()> {
@@ -117,13 +119,16 @@ impl Request {
         sample.taken_at = os::now();
         let Ok(()) = walker.take(target, &mut sample.buffer);
         sample.nanoseconds = os::now().saturating_sub(sample.taken_at);
-        sample.snapshot = None;
         if self.walks.copies {
             // SAFETY: the thread is suspended, and its registers were read.
             unsafe { sample.copy_stack(target.low(), sample.stack) };
         }
-        if self.walks.snapshots && !is_silent {
-            sample.take_snapshot(&process.info, target.id(), false);
+        #[cfg(feature = "snapshots")]
+        {
+            sample.snapshot = None;
+            if self.walks.snapshots && !is_silent {
+                sample.take_snapshot(&process.info, target.id(), false);
+            }
         }
         stopped.resume().ok()
     }

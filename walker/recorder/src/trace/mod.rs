@@ -15,7 +15,8 @@
 //! * Hooks for enter, leave and tailcall are the profiler's own functions; the recorder does not see their calls.
 //! * Calls may come from signal handlers, and while other threads are suspended: they take no lock that anybody holds, and
 //!   allocate nothing. They copy their arguments into a ring; a thread of the recorder writes the lines, and asks the runtime
-//!   for names. Of a function whose code is unloaded within milliseconds it would ask too late.
+//!   for names. A callback that announces the end of an object waits until that thread has written it: the runtime does not
+//!   check ids, and crashes if it is asked about an object that is gone.
 //!
 //! | module | content |
 //! |---|---|
@@ -49,6 +50,15 @@ const PAUSE: Duration = Duration::from_millis(1);
 const LAST: [&str; 2] = ["Shutdown", "ProfilerDetachSucceeded"];
 /// Longest time that the end of the process waits for the lines.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The callbacks before whose end the names of an object must be asked for, and the longest time for that.
+const ENDS: [&str; 5] = [
+    "AssemblyUnloadStarted",
+    "ClassUnloadStarted",
+    "DynamicMethodUnloaded",
+    "FunctionUnloadStarted",
+    "ModuleUnloadStarted",
+];
+const PATIENCE_OF_ENDS: Duration = Duration::from_secs(1);
 
 /// The observer of all calls.
 struct Tracer {
@@ -170,16 +180,21 @@ impl CallObserver for Tracer {
 
     fn notice(&self, moment: Moment) {
         let is_last = matches!(&moment, Moment::Ends(call, _) if LAST.contains(&call.method.name));
+        let ends = matches!(&moment, Moment::Begins(call) if ENDS.contains(&call.method.name));
         let mut thread = ThreadId(0);
         if let Some(info) = self.info.get() {
             // Any thread may ask for itself at any time; on failure it is none of the runtime's.
             // SAFETY: the pointer is to a local.
             let _ = unsafe { info.GetCurrentThreadID(&raw mut thread) };
         }
-        self.ring.push(Entry { thread, os_thread: os_thread(), moment });
+        let number = self.ring.push(Entry { thread, os_thread: os_thread(), moment });
+        let begin = Instant::now();
         if is_last {
-            let begin = Instant::now();
             while !self.ring.is_written() && begin.elapsed() < PATIENCE {
+                thread::sleep(PAUSE);
+            }
+        } else if ends && let Some(number) = number {
+            while !self.ring.has_written(number) && begin.elapsed() < PATIENCE_OF_ENDS {
                 thread::sleep(PAUSE);
             }
         }

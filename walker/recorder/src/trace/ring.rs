@@ -57,20 +57,21 @@ impl Ring {
         self.places.get((number % PLACES) as usize)
     }
 
-    /// Adds an entry. If there is no place for some time, the entry is lost.
-    pub(super) fn push(&self, entry: Entry) {
+    /// Adds an entry, and returns its number. If there is no place for some time, the entry is lost.
+    pub(super) fn push(&self, entry: Entry) -> Option<u64> {
         for _ in 0..TRIES {
             let used = self.next.load(Ordering::Relaxed) - self.taken.load(Ordering::Acquire);
             if used < PLACES - SPARE {
                 let number = self.next.fetch_add(1, Ordering::Relaxed);
-                let Some(place) = self.place(number) else { return };
+                let place = self.place(number)?;
                 *lock(&place.entry) = Some(entry);
                 place.is_full.store(true, Ordering::Release);
-                return;
+                return Some(number);
             }
             thread::sleep(PAUSE);
         }
         self.lost.fetch_add(1, Ordering::Relaxed);
+        None
     }
 
     /// Takes the next entry, in the order in which their places were claimed.
@@ -94,6 +95,11 @@ impl Ring {
     /// Notes that all that was taken is written.
     pub(super) fn set_written(&self) {
         self.written.store(self.taken.load(Ordering::Relaxed), Ordering::Release);
+    }
+
+    /// Returns true if the entry with this number is written.
+    pub(super) fn has_written(&self, number: u64) -> bool {
+        self.written.load(Ordering::Acquire) > number
     }
 
     /// Returns true if all that was pushed is written.
@@ -120,7 +126,9 @@ mod tests {
             .map(|thread| {
                 let ring = Arc::clone(&ring);
                 thread::spawn(move || {
-                    (0..10_000).for_each(|number| ring.push(entry(thread << 32 | number)));
+                    (0..10_000).for_each(|number| {
+                        ring.push(entry(thread << 32 | number));
+                    });
                 })
             })
             .collect();
@@ -143,8 +151,14 @@ mod tests {
     #[test]
     fn entries_without_a_place_are_counted() {
         let ring = Ring::new();
-        (0..PLACES - SPARE + 2).for_each(|number| ring.push(entry(number)));
+        let pushed: Vec<_> =
+            (0..PLACES - SPARE + 2).map(|number| ring.push(entry(number))).collect();
+        assert_eq!((pushed[0], pushed[pushed.len() - 1]), (Some(0), None));
+        assert!(!ring.has_written(0));
         assert_eq!(ring.take_lost(), 2);
         assert_eq!(ring.next().unwrap().os_thread, 0);
+        assert!(!ring.has_written(0));
+        ring.set_written();
+        assert!(ring.has_written(0) && !ring.has_written(1));
     }
 }

@@ -11,6 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("clr-fixtures", &[]),
     ("clr-coroutine", &[]),
     ("clr-unwind", &[]),
+    ("clr-dump", &["clr-unwind"]),
     ("clr-walker", &["clr-unwind"]),
     ("clr-com", &["clr-walker"]),
     ("clr-sampler", &["clr-unwind", "clr-walker", "clr-com"]),
@@ -132,7 +133,7 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     ("clr-scenario", &["clr-fixtures", "clr-reference"]),
     ("clr-host", &["clr-sampler", "clr-trace"]),
     ("clr-guest", &["clr-story"]),
-    ("clr-tests", &["clr-coroutine"]),
+    ("clr-tests", &["clr-coroutine", "clr-dump"]),
     // Its own features, for its tests.
     ("clrsim", &["clrsim"]),
 ];

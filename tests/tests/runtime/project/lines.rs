@@ -42,7 +42,7 @@ pub(crate) fn crate_of(path: &str) -> &str {
     let depth = match path.split('/').collect::<Vec<_>>()[..] {
         ["sim", "host", "guest", ..] => 3,
         ["sim", inner, ..] if !["src", "tests", "benches", "examples"].contains(&inner) => 2,
-        ["walker", "com" | "recorder" | "sampler" | "trace" | "unwind", ..] => 2,
+        ["walker", "com" | "dump" | "recorder" | "sampler" | "trace" | "unwind", ..] => 2,
         _ => 1,
     };
     path.match_indices('/').nth(depth - 1).map_or("", |(end, _)| &path[..end])

@@ -1,0 +1,63 @@
+//! The errors of dumps and of the files that belong to them.
+
+use thiserror::Error;
+
+/// An error in reading a dump. Offsets count in bytes from its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum DumpError {
+    /// The file is not an ELF core for x86-64.
+    #[error("not an ELF core for x86-64")]
+    NotACore,
+    /// The program headers are cut off.
+    #[error("the program headers at offset {offset:#x} go beyond the end of the dump")]
+    ProgramHeaders {
+        /// Offset of the program headers.
+        offset: u64,
+    },
+    /// The dump ends before a part that its headers name: it was not written to its end.
+    #[error("{size:#x} bytes at offset {offset:#x} are beyond the end of the dump ({end:#x})")]
+    Truncated {
+        /// Offset of the part.
+        offset: u64,
+        /// Size of the part in bytes.
+        size: u64,
+        /// Size of the dump in bytes.
+        end: u64,
+    },
+    /// Two segments of the dump share an address, or one goes beyond the end of the address space.
+    #[error("the segment of {address:#x} at offset {offset:#x} overlaps another one, or wraps")]
+    Segment {
+        /// Start of the segment (VA).
+        address: u64,
+        /// Offset of its bytes.
+        offset: u64,
+    },
+    /// A note is cut off, or is shorter than its kind needs.
+    #[error("the note at offset {offset:#x} is damaged")]
+    Note {
+        /// Offset of the field that contradicts the others.
+        offset: u64,
+    },
+    /// There is no thread in the dump.
+    #[error("the dump has no threads: no note of kind NT_PRSTATUS")]
+    NoThreads,
+}
+
+/// The reason why a file is not used for the pages of its mappings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum MappedFileError {
+    /// The file was not found.
+    #[error("the file was not found")]
+    NotFound,
+    /// The dump lacks the page that says which file it was.
+    #[error("the dump does not say which file this was: it lacks the page with the build id")]
+    NoIdentity,
+    /// The file that was found is another one.
+    #[error("the file is another one: its build id differs")]
+    Different,
+    /// The file is damaged, or larger than the limits of this crate: a million relocations.
+    #[error("the file is damaged")]
+    Damaged,
+}

@@ -1,0 +1,73 @@
+//! A stopped Linux x64 process, read from its core dump.
+//!
+//! [`CoreDump::open`] takes the bytes of a core (of the kernel, of gdb's `gcore`, or of one of the four kinds of
+//! .NET's `createdump`), and a way to find the files that the process had mapped. What it returns is a
+//! [`StoppedProcess`]: memory, threads, modules.
+//!
+//! ```
+//! use clr_dump::{CoreDump, DumpError, NoFiles, StoppedProcess};
+//!
+//! fn print_threads(dump: &[u8]) -> Result<(), DumpError> {
+//!     let process = CoreDump::open(dump, &NoFiles)?;
+//!     for thread in process.threads() {
+//!         println!("{} at {:#x}", thread.id, thread.registers.rip);
+//!     }
+//!     Ok(())
+//! }
+//! assert!(print_threads(b"no dump").is_err());
+//! ```
+//!
+//! # Pages
+//!
+//! A page comes from the dump. If the dump lacks it, it comes from the mapped file, provided that the file is the one that the
+//! process had mapped: its build id (of a PE image its time stamp, size and checksum) equals the one in the dump's memory. Relative
+//! relocations are applied as the loader applied them. Bytes that the process may have changed since are unknown: those of
+//! writable segments, and words that other relocations fill. Reading an unknown byte is an error, and
+//! [`StoppedProcess::missing`] says why it is unknown; it is never read as zero.
+//!
+//! # Limits
+//!
+//! No byte of a dump or a file is trusted. Damage is a [`DumpError`] with its offset; memory is bounded by the size of the
+//! dump and by [limits](MappedFileError) for each file.
+//!
+//! # Modules
+//!
+//! | module | content |
+//! |---|---|
+//! | `core_dump` | the dump as a stopped process |
+//! | `process` | the trait of a stopped process |
+//! | `dumped` | the pages of the dump |
+//! | `notes` | the notes of a core: threads, mapped files, the auxiliary vector |
+//! | `threads` | a thread and its registers |
+//! | `headers` | ELF headers in files and in memory |
+//! | `modules` | loaded images: those whose segments are mapped in order |
+//! | `identity` | which file it is: build ids |
+//! | `mapped_file` | what of a file is as it was in memory |
+//! | `relocations` | what the loader has changed |
+//! | `symbols` | exported symbols of a module |
+
+mod core_dump;
+mod dumped;
+mod error;
+mod fields;
+mod files;
+mod headers;
+mod identity;
+mod mapped_file;
+mod modules;
+mod notes;
+mod process;
+mod relocations;
+mod symbols;
+#[cfg(test)]
+mod tests;
+mod threads;
+
+pub use core_dump::CoreDump;
+pub use error::{DumpError, MappedFileError};
+pub use files::{Files, NoFiles};
+pub use identity::{BuildId, Identity, PeIdentity};
+pub use modules::{Module, ModuleFile};
+pub use notes::Mapping;
+pub use process::{Missing, StoppedProcess};
+pub use threads::Thread;

@@ -1,0 +1,173 @@
+//! What of a file is as it was in memory.
+
+use crate::error::MappedFileError;
+use crate::headers::{ImageHeaders, read_file};
+use crate::identity::{Identity, Layout};
+use crate::process::Missing;
+use crate::relocations::{Change, Relocations};
+use object::LittleEndian as LE;
+use object::pe;
+use object::read::pe::{ImageNtHeaders as _, ImageOptionalHeader as _};
+use std::ops::Range;
+
+/// A file that was found, and is the one that the process had mapped.
+#[derive(Clone, Debug)]
+pub(crate) struct MappedFile<'f> {
+    pub(crate) bytes: &'f [u8],
+    contents: Contents,
+}
+
+#[derive(Clone, Debug)]
+enum Contents {
+    Elf(Elf),
+    /// Offsets that the loader of the runtime changes, or the process may change; ascending.
+    Pe(Vec<Range<u64>>),
+}
+
+#[derive(Clone, Debug)]
+struct Elf {
+    headers: ImageHeaders,
+    relocations: Relocations,
+}
+
+impl<'f> MappedFile<'f> {
+    /// Reads the headers and relocations of a file, which must have this identity.
+    pub(crate) fn read(bytes: &'f [u8], identity: &Identity) -> Result<Self, MappedFileError> {
+        let read = |offset: u64, buffer: &mut [u8]| read_file(bytes, offset, buffer);
+        if Identity::of(Layout::File, &read).as_ref() != Some(identity) {
+            return Err(MappedFileError::Different);
+        }
+        let contents = match identity {
+            Identity::BuildId(_) => {
+                let headers = ImageHeaders::read(&read).ok_or(MappedFileError::Damaged)?;
+                let relocations = Relocations::read(bytes, &headers);
+                let relocations = relocations.ok_or(MappedFileError::Damaged)?;
+                Contents::Elf(Elf { headers, relocations })
+            }
+            Identity::Pe(_) => Contents::Pe(changed_in_pe(bytes).ok_or(MappedFileError::Damaged)?),
+        };
+        Ok(Self { bytes, contents })
+    }
+
+    /// Copies the bytes from `address` (in the file's terms) on of the image that was loaded `bias` bytes higher, as far as they
+    /// are known. Returns their number, one at least. Of the loader itself no writable segment is known, though it is read-only later.
+    pub(crate) fn loaded(
+        &self,
+        bias: u64,
+        is_loader: bool,
+        address: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize, Missing> {
+        let Contents::Elf(elf) = &self.contents else { return Err(Missing::MayHaveChanged) };
+        let load = elf.headers.loads.iter().find(|load| load.in_file().contains(&address));
+        let load = load.ok_or(Missing::MayHaveChanged)?;
+        let mut end = load.in_file().end;
+        if load.is_writable() {
+            let contains = |range: &&Range<u64>| range.contains(&address) && !is_loader;
+            let relro = elf.headers.relro.iter().find(contains);
+            end = end.min(relro.ok_or(Missing::MayHaveChanged)?.end);
+        }
+        let offset = load.offset + (address - load.address);
+        let len = self.copy(offset, end - address, buffer)?;
+        let buffer = buffer.get_mut(..len).unwrap_or_default();
+        elf.relocate(bias, address, buffer)
+    }
+
+    /// Copies the bytes from `offset` on, as far as they are known. Returns their number, one at least.
+    pub(crate) fn raw(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Missing> {
+        let mut end = self.bytes.len() as u64;
+        if let Contents::Pe(changed) = &self.contents {
+            let at = changed.partition_point(|range| range.end <= offset);
+            if let Some(next) = changed.get(at) {
+                if next.contains(&offset) {
+                    return Err(Missing::MayHaveChanged);
+                }
+                end = end.min(next.start);
+            }
+        }
+        self.copy(offset, end.saturating_sub(offset), buffer)
+    }
+
+    /// Copies `limit` bytes at most.
+    fn copy(&self, offset: u64, limit: u64, buffer: &mut [u8]) -> Result<usize, Missing> {
+        let damaged = Missing::File(MappedFileError::Damaged);
+        let start = usize::try_from(offset).map_err(|_| damaged)?;
+        let bytes = self.bytes.get(start..).unwrap_or_default();
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let len = bytes.len().min(limit).min(buffer.len());
+        match (buffer.get_mut(..len), bytes.get(..len)) {
+            (Some(buffer), Some(bytes)) if len != 0 => buffer.copy_from_slice(bytes),
+            _ => return Err(damaged),
+        }
+        Ok(len)
+    }
+}
+
+impl Elf {
+    /// Applies the relocations to the bytes at `address`. Returns the number of bytes before the first unknown one.
+    fn relocate(&self, bias: u64, address: u64, bytes: &mut [u8]) -> Result<usize, Missing> {
+        let end = address + bytes.len() as u64;
+        let mut known = end;
+        for relocation in self.relocations.from(address) {
+            if relocation.address >= known {
+                break;
+            }
+            if relocation.end() <= address {
+                continue;
+            }
+            let Change::Moved(value) = relocation.change else {
+                known = relocation.address.max(address);
+                break;
+            };
+            for (index, byte) in value.wrapping_add(bias).to_le_bytes().into_iter().enumerate() {
+                let at = relocation.address.wrapping_add(index as u64).wrapping_sub(address);
+                if let Some(place) = usize::try_from(at).ok().and_then(|at| bytes.get_mut(at)) {
+                    *place = byte;
+                }
+            }
+        }
+        if known == address { Err(Missing::MayHaveChanged) } else { Ok((known - address) as usize) }
+    }
+}
+
+/// Base relocations of a PE image at most.
+const RELOCATION_LIMIT: usize = 1 << 20;
+
+/// Returns the offsets in the file of writable sections and of words with base relocations.
+fn changed_in_pe(file: &[u8]) -> Option<Vec<Range<u64>>> {
+    let header = pe::ImageDosHeader::parse(file).ok()?;
+    let mut offset = header.nt_headers_offset().into();
+    let (headers, directories) = pe::ImageNtHeaders64::parse(file, &mut offset).ok()?;
+    let sections = headers.sections(file, offset).ok()?;
+    let _ = headers.optional_header().image_base();
+    let mut changed = Vec::new();
+    for section in sections.iter() {
+        if section.characteristics.get(LE).contains(pe::IMAGE_SCN_MEM_WRITE) {
+            let (start, size) = section.pe_file_range();
+            changed.push(u64::from(start)..u64::from(start) + u64::from(size));
+        }
+    }
+    if let Some(mut blocks) = directories.relocation_blocks(file, &sections).ok()? {
+        while let Some(block) = blocks.next().ok()? {
+            for relocation in block {
+                let place = sections.pe_file_range_at(relocation.virtual_address);
+                if let Some((start, _)) = place {
+                    changed.push(start.into()..u64::from(start) + 8);
+                }
+            }
+            if changed.len() > RELOCATION_LIMIT {
+                return None;
+            }
+        }
+    }
+    changed.sort_unstable_by_key(|range| (range.start, range.end));
+    // Ascending ends, too, for the search.
+    changed.dedup_by(|next, last| {
+        let joins = next.start <= last.end;
+        if joins {
+            last.end = last.end.max(next.end);
+        }
+        joins
+    });
+    Some(changed)
+}

@@ -1,0 +1,56 @@
+//! A process that has stopped: what readers of its data ask.
+
+use crate::error::MappedFileError;
+use crate::modules::Module;
+use crate::notes::Mapping;
+use crate::threads::Thread;
+use clr_unwind::Memory;
+use thiserror::Error;
+
+/// A process that has stopped: a dump, or a live process that somebody holds. Its memory is that of
+/// [`Memory`]: a byte that is not known cannot be read.
+pub trait StoppedProcess: Memory {
+    /// Returns the threads, in the order of their ids.
+    fn threads(&self) -> &[Thread];
+
+    /// Returns the images that are loaded, ascending by address.
+    fn modules(&self) -> &[Module<'_>];
+
+    /// Returns the files that are mapped, ascending by address.
+    fn mappings(&self) -> &[Mapping];
+
+    /// Returns a value of the auxiliary vector, by which the kernel told the process of itself (`AT_…` in elf.h).
+    fn auxiliary(&self, key: u64) -> Option<u64>;
+
+    /// Returns why the byte at `address` (VA) is unknown, or `None` if it can be read.
+    fn missing(&self, address: u64) -> Option<Missing>;
+
+    /// Returns the module with the address (VA).
+    fn module_at(&self, address: u64) -> Option<&Module<'_>> {
+        let modules = self.modules();
+        let after = modules.partition_point(|module| module.range.start <= address);
+        let module = modules.get(after.checked_sub(1)?)?;
+        module.range.contains(&address).then_some(module)
+    }
+
+    /// Returns the thread with this id of the operating system.
+    fn thread(&self, id: u32) -> Option<&Thread> {
+        let threads = self.threads();
+        threads.get(threads.binary_search_by_key(&id, |thread| thread.id).ok()?)
+    }
+}
+
+/// The reason why a byte of the process is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Missing {
+    /// The dump lacks the page, and no file is mapped there. A dump of another kind may have it.
+    #[error("the dump lacks this page")]
+    NotDumped,
+    /// The dump lacks the page, and the file that is mapped there cannot stand in for it.
+    #[error("the dump lacks this page of a file: {0}")]
+    File(MappedFileError),
+    /// The dump lacks the page, and the process may have written to it since the file was loaded.
+    #[error("the dump lacks this page, which the process may have changed")]
+    MayHaveChanged,
+}

@@ -1,0 +1,21 @@
+//! Cores written here and read back.
+
+mod damage;
+mod modules;
+mod notes;
+mod pages;
+mod writer;
+
+use crate::{CoreDump, DumpError, Files};
+use writer::{CoreWriter, Image};
+
+/// Opens a dump, with one file.
+fn open<'d>(dump: &'d [u8], path: &str, file: &'d [u8]) -> CoreDump<'d> {
+    try_open(dump, path, file).unwrap()
+}
+
+fn try_open<'d>(dump: &'d [u8], path: &str, file: &'d [u8]) -> Result<CoreDump<'d>, DumpError> {
+    let find = |found: &str, _: &crate::Identity| (found == path).then_some(file);
+    let files: &dyn Files<'d> = &find;
+    CoreDump::open(dump, files)
+}

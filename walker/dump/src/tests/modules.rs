@@ -1,0 +1,77 @@
+use super::*;
+use crate::StoppedProcess as _;
+use clr_unwind::Memory as _;
+
+const BASE: u64 = Image::BASE;
+
+#[test]
+fn a_module_is_an_image_whose_segments_are_mapped_in_order() {
+    let file = Image::file(1);
+    // Profilers map the whole file to read its symbols: here below the image that is loaded.
+    let flat = 0x6000_0000;
+    let core = CoreWriter::default().thread(1, 0, 0).file(flat..flat + 0x4000, 0, "/image.so");
+    let core = Image::map(core, "/image.so").page(flat, &file[..0x1000]);
+    let core = core.page(BASE, &file[..0x1000]).write();
+    let dump = open(&core, "/image.so", &file);
+    let [module] = dump.modules() else { panic!("{:?}", dump.modules()) };
+    assert_eq!((module.range.clone(), module.bias), (BASE..BASE + 0x6000, BASE));
+    assert_eq!((module.path.as_str(), module.name()), ("/image.so", "image.so"));
+    assert_eq!(module.build_id.as_ref().map(ToString::to_string), Some("01".repeat(20)));
+    assert_eq!(module.file, Ok(&file[..]));
+    assert_eq!(dump.module_at(BASE + 0x5FFF).map(|it| it.bias), Some(BASE));
+    assert!(dump.module_at(BASE + 0x6000).is_none() && dump.module_at(flat).is_none());
+    // The flat one is the file, as it is.
+    assert_eq!(dump.read_u64(flat + 0x2000), Ok(0x0706_0504_0302_0100));
+}
+
+#[test]
+fn segments_of_other_offsets_are_no_loaded_image() {
+    let file = Image::file(1);
+    let core = CoreWriter::default().thread(1, 0, 0).file(BASE..BASE + 0x1000, 0, "/image.so");
+    let core = core.file(BASE + 0x1000..BASE + 0x2000, 0x1000, "/image.so");
+    // The rest is where the file has it.
+    let core = core.file(BASE + 0x3000..BASE + 0x4000, 0x3000, "/image.so");
+    let core = core.file(BASE + 0x4000..BASE + 0x5000, 0x4000, "/image.so");
+    let core = core.page(BASE, &file[..0x1000]).write();
+    assert!(open(&core, "/image.so", &file).modules().is_empty());
+}
+
+#[test]
+fn segments_in_one_mapping_are_no_loaded_image() {
+    // Its code has the same offset as address, and would fit.
+    let mut file = Image::file(1);
+    file[56..58].copy_from_slice(&2_u16.to_le_bytes());
+    let core = CoreWriter::default().thread(1, 0, 0).file(BASE..BASE + 0x4000, 0, "/image.so");
+    let core = core.page(BASE, &file[..0x1000]).write();
+    assert!(open(&core, "/image.so", &file).modules().is_empty());
+}
+
+#[test]
+fn an_exported_symbol_is_found_by_name() {
+    let file = Image::file(1);
+    let core = CoreWriter::default().thread(1, 0, 0);
+    let core = Image::map(core, "/image.so").page(BASE, &file[..0x1000]).write();
+    let dump = open(&core, "/image.so", &file);
+    let module = &dump.modules()[0];
+    let (name, address) = Image::EXPORTED;
+    assert_eq!(module.symbol(&dump, name), Ok(Some(BASE + address)));
+    assert_eq!(module.symbol(&dump, "export"), Ok(None));
+    // Without the file the dynamic section is unknown.
+    let alone = open(&core, "", &[]);
+    assert!(alone.modules()[0].symbol(&alone, name).is_err());
+}
+
+#[test]
+fn the_image_of_the_kernel_is_a_module_without_a_file() {
+    let mut file = Image::file(3);
+    // Its only segment is the first.
+    file[56..58].copy_from_slice(&1_u16.to_le_bytes());
+    let auxiliary: Vec<u8> =
+        [33, BASE, 0, 0].iter().flat_map(|it: &u64| it.to_le_bytes()).collect();
+    let core = CoreWriter::default().thread(1, 0, 0).note(6, &auxiliary);
+    let core = core.page(BASE, &file[..0x1000]).write();
+    let dump = open(&core, "", &[]);
+    let [module] = dump.modules() else { panic!("{:?}", dump.modules()) };
+    assert_eq!((module.name(), module.range.clone()), ("[vdso]", BASE..BASE + 0x1000));
+    assert_eq!(module.file, Ok(&file[..0x1000]));
+}

@@ -1,0 +1,93 @@
+//! A thread and its registers.
+
+use crate::error::DumpError;
+use crate::fields::Fields;
+use clr_unwind::{Gpr, Registers};
+
+/// A thread of a stopped process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Thread {
+    /// Id of the operating system (the "LWP").
+    pub id: u32,
+    /// The signal that stopped the thread, or 0.
+    pub signal: u16,
+    /// The registers where it stopped.
+    pub registers: Registers,
+    /// Flags of the processor (rflags).
+    pub flags: u64,
+    /// Base of the segment fs: the thread's control block, whose first word is this address again (VA).
+    pub fs_base: u64,
+    /// Base of the segment gs (VA).
+    pub gs_base: u64,
+    /// The system call that the thread is in, by number, or `None` if it was stopped outside of one.
+    pub system_call: Option<u64>,
+}
+
+/// Offset of `pr_cursig` in `struct elf_prstatus` of Linux (include/linux/elfcore.h), in bytes.
+const SIGNAL: usize = 12;
+/// Offset of `pr_pid`.
+const ID: usize = 32;
+/// Offset of `pr_reg`, a `struct user_regs_struct` (arch/x86/include/asm/user_64.h).
+const REGISTERS: usize = 112;
+/// The order of `user_regs_struct`, without the fields of other names, which have `None`.
+const ORDER: [Option<Gpr>; 20] = [
+    Some(Gpr::R15),
+    Some(Gpr::R14),
+    Some(Gpr::R13),
+    Some(Gpr::R12),
+    Some(Gpr::Rbp),
+    Some(Gpr::Rbx),
+    Some(Gpr::R11),
+    Some(Gpr::R10),
+    Some(Gpr::R9),
+    Some(Gpr::R8),
+    Some(Gpr::Rax),
+    Some(Gpr::Rcx),
+    Some(Gpr::Rdx),
+    Some(Gpr::Rsi),
+    Some(Gpr::Rdi),
+    None, // orig_rax
+    None, // rip
+    None, // cs
+    None, // eflags
+    Some(Gpr::Rsp),
+];
+const ORIGINAL_RAX: usize = REGISTERS + 15 * 8;
+const RIP: usize = REGISTERS + 16 * 8;
+const FLAGS: usize = REGISTERS + 18 * 8;
+const FS_BASE: usize = REGISTERS + 21 * 8;
+const GS_BASE: usize = REGISTERS + 22 * 8;
+/// Offset of xmm6 in `struct user_i387_struct`, which is the image of FXSAVE.
+const XMM6: usize = 160 + 6 * 16;
+
+impl Thread {
+    /// Reads a note of kind NT_PRSTATUS.
+    pub(crate) fn read(status: Fields<'_>) -> Result<Self, DumpError> {
+        let mut registers = Registers { rip: status.u64(RIP)?, ..Registers::default() };
+        for (index, register) in ORDER.iter().enumerate() {
+            if let Some(register) = register {
+                registers.set(*register, status.u64(REGISTERS + index * 8)?);
+            }
+        }
+        let original = status.u64(ORIGINAL_RAX)?;
+        Ok(Self {
+            id: status.u32(ID)?,
+            signal: status.u16(SIGNAL)?,
+            registers,
+            flags: status.u64(FLAGS)?,
+            fs_base: status.u64(FS_BASE)?,
+            gs_base: status.u64(GS_BASE)?,
+            // The kernel's mark of "no system call" is -1.
+            system_call: (original.cast_signed() >= 0).then_some(original),
+        })
+    }
+
+    /// Adds the vector registers of a note of kind NT_FPREGSET.
+    pub(crate) fn add_vectors(&mut self, vectors: Fields<'_>) -> Result<(), DumpError> {
+        for (index, value) in self.registers.xmm.iter_mut().enumerate() {
+            *value = vectors.u128(XMM6 + index * 16)?;
+        }
+        Ok(())
+    }
+}

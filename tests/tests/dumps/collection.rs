@@ -100,10 +100,14 @@ impl Dump {
         self.files.get(path).map(Vec::as_slice).or_else(system)
     }
 
+    /// Returns what another program says of the dump, by the ending of its file.
+    pub(crate) fn text(&self, ending: &str) -> String {
+        fs::read_to_string(self.folder.join(format!("{}.{ending}", self.name))).unwrap()
+    }
+
     /// Returns what is known of the dump: `expected`, or `clrmd`.
     pub(crate) fn json(&self, kind: &str) -> Value {
-        let path = self.folder.join(format!("{}.{kind}.json", self.name));
-        serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+        serde_json::from_str(&self.text(&format!("{kind}.json"))).unwrap()
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! The collection has them: `dumps` in the folder `CLR_ORACLES`, and packs of runtimes in the folder `CLR_RUNTIMES`.
 
-#[cfg(target_pointer_width = "64")]
 mod collection;
-#[cfg(target_pointer_width = "64")]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod live;
 mod pages;
-#[cfg(target_pointer_width = "64")]
+mod stacks;
 mod threads;

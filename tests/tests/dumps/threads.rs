@@ -51,7 +51,7 @@ fn external_modules_are_those_of_the_runtime() {
             process.modules().iter().filter(|module| module.name() == "libcoreclr.so").collect();
         let [module] = runtimes[..] else { panic!("{}: {runtimes:?}", dump.name) };
         assert_eq!(module.range.start, number(&runtime["base"]));
-        let id = module.build_id.as_ref().unwrap().to_string();
+        let id = module.build_id().unwrap().to_string();
         assert_eq!(Some(id.as_str()), runtime["build_id"].as_str());
         assert_eq!(Some(module.path.as_str()), runtime["file"].as_str());
         if let Some(descriptor) = runtime["contract_descriptor"].as_str().filter(|it| *it != "0x0")
@@ -60,7 +60,6 @@ fn external_modules_are_those_of_the_runtime() {
             assert_eq!(symbol.map(|it| format!("{it:#x}")).as_deref(), Some(descriptor));
         }
         for module in process.modules() {
-            println!("{}: {} {:?}", dump.name, module.path, module.file.as_ref().err());
             assert!(module.file.is_ok(), "{}: {}", dump.name, module.path);
         }
     }

@@ -4,14 +4,15 @@ use crate::dumped::DumpedPages;
 use crate::error::{DumpError, MappedFileError};
 use crate::fields::Fields;
 use crate::files::Files;
-use crate::headers::ImageHeaders;
+use crate::headers::{ImageHeaders, PAGE};
 use crate::identity::{Identity, Layout};
 use crate::mapped_file::MappedFile;
-use crate::modules::{Module, bias_of, changed_pages, mapping_at};
+use crate::modules::{Module, ModuleKind, bias_of, changed_pages, mapping_at};
 use crate::notes::{Mapping, Notes};
+use crate::pe_headers::PeHeaders;
 use crate::process::{Missing, StoppedProcess};
 use crate::threads::Thread;
-use clr_unwind::{Memory, Unreadable};
+use clr_unwind::{CodeMap, ElfImage, Memory, PeImage, Unreadable};
 use object::LittleEndian as LE;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
@@ -132,20 +133,28 @@ impl<'d> CoreDump<'d> {
             let bias = headers.as_ref().and_then(|it| bias_of(it, base, &first.path, &mappings));
             let layout = if bias.is_some() { Layout::Loaded } else { Layout::File };
             let identity = Identity::of(layout, &read);
+            let pe = PeHeaders::read(self.dumped.from(base));
+            let pe = pe.filter(|it| it.are_mapped(base, &first.path, &mappings));
             let file = self.file(&first.path, identity.as_ref(), files, &mut known);
+            let bytes = self.file_bytes(file);
             if let (Some(headers), Some(bias)) = (headers, bias) {
-                let bytes = self.file_bytes(file);
-                let module = Module::new(&first.path, bias, &headers, identity.as_ref(), bytes);
+                let module = Module::elf(&first.path, bias, &headers, identity, bytes);
                 let changed = changed_pages(&headers, bias, &mappings);
                 self.add_loaded(&module, &changed, file);
                 self.modules.push(module);
                 continue;
             }
-            let rest = mappings.get(index..).unwrap_or_default().iter();
-            let parts = rest.enumerate().take_while(|(index, mapping)| {
-                mapping.path == first.path && (*index == 0 || mapping.offset != 0)
-            });
-            for (_, mapping) in parts {
+            let rest = mappings.get(index..).unwrap_or_default();
+            let end = if let Some(pe) = pe {
+                let end = base.saturating_add(pe.size).next_multiple_of(PAGE);
+                self.modules.push(Module::pe(&first.path, base..end, identity, bytes));
+                rest.partition_point(|mapping| mapping.range.start < end)
+            } else {
+                let next = rest.iter().skip(1).position(|mapping| mapping.offset == 0);
+                next.map_or(rest.len(), |next| next + 1)
+            };
+            let parts = rest.iter().take(end).take_while(|mapping| mapping.path == first.path);
+            for mapping in parts {
                 let kind = BackingKind::Raw { offset: mapping.offset };
                 self.backings.push(Backing { range: mapping.range.clone(), file, kind });
             }
@@ -221,7 +230,7 @@ impl<'d> CoreDump<'d> {
         // Its file is not named anywhere, but its memory is laid out as one.
         let file = bytes.get(..size).unwrap_or(bytes);
         let bias = base.wrapping_sub(start);
-        self.modules.push(Module::new("[vdso]", bias, &headers, identity.as_ref(), Ok(file)));
+        self.modules.push(Module::elf("[vdso]", bias, &headers, identity, Ok(file)));
     }
 
     /// Copies the known bytes from `address` on, from the dump or from a file. Returns their number, one at least.
@@ -261,6 +270,24 @@ impl<'d> CoreDump<'d> {
                 file.raw(offset + (address - backing.range.start), buffer)
             }
         }
+    }
+
+    /// Returns the code of all modules whose files are known, for an unwinder. A file that is no image for x86-64 is left out.
+    pub fn code_map(&self) -> CodeMap<'d> {
+        let mut map = CodeMap::new();
+        for module in &self.modules {
+            let (Ok(file), base) = (module.file, module.range.start) else { continue };
+            // Code that cannot be inserted is unknown to the unwinder, which says so.
+            match module.kind {
+                ModuleKind::Elf => {
+                    let _ = ElfImage::parse(file).map(|image| map.insert_elf(base, &image));
+                }
+                ModuleKind::Pe => {
+                    let _ = PeImage::parse(file).map(|image| map.insert_image(base, &image));
+                }
+            }
+        }
+        map
     }
 
     /// Returns the mapping of a file that has the address (VA).

@@ -40,6 +40,7 @@
 //! | `notes` | the notes of a core: threads, mapped files, the auxiliary vector |
 //! | `threads` | a thread and its registers |
 //! | `headers` | ELF headers in files and in memory |
+//! | `pe_headers` | PE headers |
 //! | `modules` | loaded images: those whose segments are mapped in order |
 //! | `identity` | which file it is: build ids |
 //! | `mapped_file` | what of a file is as it was in memory |
@@ -56,6 +57,7 @@ mod identity;
 mod mapped_file;
 mod modules;
 mod notes;
+mod pe_headers;
 mod process;
 mod relocations;
 mod symbols;
@@ -67,7 +69,7 @@ pub use core_dump::CoreDump;
 pub use error::{DumpError, MappedFileError};
 pub use files::{Files, NoFiles};
 pub use identity::{BuildId, Identity, PeIdentity};
-pub use modules::{Module, ModuleFile};
+pub use modules::{Module, ModuleFile, ModuleKind};
 pub use notes::Mapping;
 pub use process::{Missing, StoppedProcess};
 pub use threads::Thread;

@@ -3,11 +3,9 @@
 use crate::error::MappedFileError;
 use crate::headers::{ImageHeaders, read_file};
 use crate::identity::{Identity, Layout};
+use crate::pe_headers::PeHeaders;
 use crate::process::Missing;
 use crate::relocations::{Change, Relocations};
-use object::LittleEndian as LE;
-use object::pe;
-use object::read::pe::{ImageNtHeaders as _, ImageOptionalHeader as _};
 use std::ops::Range;
 
 /// A file that was found, and is the one that the process had mapped.
@@ -44,7 +42,10 @@ impl<'f> MappedFile<'f> {
                 let relocations = relocations.ok_or(MappedFileError::Damaged)?;
                 Contents::Elf(Elf { headers, relocations })
             }
-            Identity::Pe(_) => Contents::Pe(changed_in_pe(bytes).ok_or(MappedFileError::Damaged)?),
+            Identity::Pe(_) => {
+                let headers = PeHeaders::read(bytes).ok_or(MappedFileError::Damaged)?;
+                Contents::Pe(headers.changed(bytes).ok_or(MappedFileError::Damaged)?)
+            }
         };
         Ok(Self { bytes, contents })
     }
@@ -128,46 +129,4 @@ impl Elf {
         }
         if known == address { Err(Missing::MayHaveChanged) } else { Ok((known - address) as usize) }
     }
-}
-
-/// Base relocations of a PE image at most.
-const RELOCATION_LIMIT: usize = 1 << 20;
-
-/// Returns the offsets in the file of writable sections and of words with base relocations.
-fn changed_in_pe(file: &[u8]) -> Option<Vec<Range<u64>>> {
-    let header = pe::ImageDosHeader::parse(file).ok()?;
-    let mut offset = header.nt_headers_offset().into();
-    let (headers, directories) = pe::ImageNtHeaders64::parse(file, &mut offset).ok()?;
-    let sections = headers.sections(file, offset).ok()?;
-    let _ = headers.optional_header().image_base();
-    let mut changed = Vec::new();
-    for section in sections.iter() {
-        if section.characteristics.get(LE).contains(pe::IMAGE_SCN_MEM_WRITE) {
-            let (start, size) = section.pe_file_range();
-            changed.push(u64::from(start)..u64::from(start) + u64::from(size));
-        }
-    }
-    if let Some(mut blocks) = directories.relocation_blocks(file, &sections).ok()? {
-        while let Some(block) = blocks.next().ok()? {
-            for relocation in block {
-                let place = sections.pe_file_range_at(relocation.virtual_address);
-                if let Some((start, _)) = place {
-                    changed.push(start.into()..u64::from(start) + 8);
-                }
-            }
-            if changed.len() > RELOCATION_LIMIT {
-                return None;
-            }
-        }
-    }
-    changed.sort_unstable_by_key(|range| (range.start, range.end));
-    // Ascending ends, too, for the search.
-    changed.dedup_by(|next, last| {
-        let joins = next.start <= last.end;
-        if joins {
-            last.end = last.end.max(next.end);
-        }
-        joins
-    });
-    Some(changed)
 }

@@ -6,21 +6,33 @@ use crate::identity::{BuildId, Identity};
 use crate::notes::Mapping;
 use std::ops::Range;
 
-/// An ELF image that is loaded: its segments are mapped where its headers say. A file that is merely mapped, as profilers
+/// The format of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ModuleKind {
+    /// ELF: a shared object or an executable.
+    Elf,
+    /// PE: on Linux an image that .NET has mapped.
+    Pe,
+}
+
+/// An image that is loaded: its segments or sections are mapped where its headers say. A file that is merely mapped, as profilers
 /// do to read its symbols, is none.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Module<'f> {
     /// Path on the machine of the process; of the kernel's own image, which has no file, `[vdso]`.
     pub path: String,
+    /// The format.
+    pub kind: ModuleKind,
     /// Addresses of the image (VA), by page.
     pub range: Range<u64>,
-    /// Difference between addresses in the process and those in the file.
-    pub bias: u64,
-    /// Build id as the memory of the process has it, or `None` if the dump lacks that page.
-    pub build_id: Option<BuildId>,
+    /// Which file it is, as the memory of the process has it, or `None` if the dump lacks that page.
+    pub identity: Option<Identity>,
     /// The file.
     pub file: ModuleFile<'f>,
+    /// Difference between addresses in the process and those in an ELF file.
+    pub(crate) bias: u64,
     /// The dynamic section (VA).
     pub(crate) dynamic: Option<Range<u64>>,
     /// The dynamic section as the file has it, or nothing.
@@ -34,6 +46,11 @@ impl Module<'_> {
     /// Returns the last part of the path.
     pub fn name(&self) -> &str {
         self.path.rsplit_once('/').map_or(&self.path, |(_, name)| name)
+    }
+
+    /// Returns the build id, of an ELF image.
+    pub fn build_id(&self) -> Option<&BuildId> {
+        self.identity.as_ref()?.build_id()
     }
 }
 
@@ -99,30 +116,42 @@ pub(crate) fn mapping_at(mappings: &[Mapping], address: u64) -> Option<&Mapping>
 }
 
 impl<'f> Module<'f> {
-    /// Creates the module of headers that were read at `base`.
-    pub(crate) fn new(
+    /// Creates the module of an ELF image that was moved by `bias`.
+    pub(crate) fn elf(
         path: &str,
         bias: u64,
         headers: &ImageHeaders,
-        identity: Option<&Identity>,
+        identity: Option<Identity>,
         file: ModuleFile<'f>,
     ) -> Self {
-        let range = headers.range();
         let moved = |range: &Range<u64>| {
             let start = range.start.wrapping_add(bias);
             start..start.saturating_add(range.end - range.start)
         };
         Self {
             path: path.into(),
-            range: moved(&range),
-            bias,
-            build_id: identity.and_then(Identity::build_id).cloned(),
+            kind: ModuleKind::Elf,
+            range: moved(&headers.range()),
+            identity,
             file,
+            bias,
             dynamic: headers.dynamic.as_ref().map(moved),
             dynamic_in_file: file
                 .ok()
                 .and_then(|file| headers.dynamic_in(file))
                 .unwrap_or_default(),
         }
+    }
+
+    /// Creates the module of a PE image.
+    pub(crate) fn pe(
+        path: &str,
+        range: Range<u64>,
+        identity: Option<Identity>,
+        file: ModuleFile<'f>,
+    ) -> Self {
+        let kind = ModuleKind::Pe;
+        let (path, dynamic, dynamic_in_file) = (path.into(), None, &[][..]);
+        Self { path, kind, range, identity, file, bias: 0, dynamic, dynamic_in_file }
     }
 }

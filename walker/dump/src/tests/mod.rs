@@ -7,7 +7,7 @@ mod pages;
 mod writer;
 
 use crate::{CoreDump, DumpError, Files};
-use writer::{CoreWriter, Image};
+use writer::{CoreWriter, Image, Portable};
 
 /// Opens a dump, with one file.
 fn open<'d>(dump: &'d [u8], path: &str, file: &'d [u8]) -> CoreDump<'d> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::StoppedProcess as _;
+use crate::{Identity, Missing, ModuleKind, StoppedProcess as _};
 use clr_unwind::Memory as _;
 
 const BASE: u64 = Image::BASE;
@@ -14,11 +14,11 @@ fn a_module_is_an_image_whose_segments_are_mapped_in_order() {
     let core = core.page(BASE, &file[..0x1000]).write();
     let dump = open(&core, "/image.so", &file);
     let [module] = dump.modules() else { panic!("{:?}", dump.modules()) };
-    assert_eq!((module.range.clone(), module.bias), (BASE..BASE + 0x6000, BASE));
+    assert_eq!((module.range.clone(), module.kind), (BASE..BASE + 0x6000, ModuleKind::Elf));
     assert_eq!((module.path.as_str(), module.name()), ("/image.so", "image.so"));
-    assert_eq!(module.build_id.as_ref().map(ToString::to_string), Some("01".repeat(20)));
+    assert_eq!(module.build_id().map(ToString::to_string), Some("01".repeat(20)));
     assert_eq!(module.file, Ok(&file[..]));
-    assert_eq!(dump.module_at(BASE + 0x5FFF).map(|it| it.bias), Some(BASE));
+    assert_eq!(dump.module_at(BASE + 0x5FFF).map(|it| it.range.start), Some(BASE));
     assert!(dump.module_at(BASE + 0x6000).is_none() && dump.module_at(flat).is_none());
     // The flat one is the file, as it is.
     assert_eq!(dump.read_u64(flat + 0x2000), Ok(0x0706_0504_0302_0100));
@@ -74,4 +74,26 @@ fn the_image_of_the_kernel_is_a_module_without_a_file() {
     let [module] = dump.modules() else { panic!("{:?}", dump.modules()) };
     assert_eq!((module.name(), module.range.clone()), ("[vdso]", BASE..BASE + 0x1000));
     assert_eq!(module.file, Ok(&file[..0x1000]));
+}
+
+#[test]
+fn a_pe_image_is_loaded_if_its_sections_are_mapped() {
+    let (file, flat) = (Portable::file(), BASE + 0x10_0000);
+    let core = CoreWriter::default().thread(1, 0, 0).page(BASE, &file[..0x1000]);
+    let core = core.file(BASE..BASE + 0x1000, 0, "/a.dll");
+    let core = core.file(BASE + 0x1_0000..BASE + 0x1_1000, 0, "/a.dll");
+    let core = core.file(BASE + 0x2_0000..BASE + 0x2_1000, 0x1000, "/a.dll");
+    let core = core.file(flat..flat + 0x2000, 0, "/a.dll").page(flat, &file[..0x1000]).write();
+    let dump = open(&core, "/a.dll", &file);
+    let [module] = dump.modules() else { panic!("{:?}", dump.modules()) };
+    assert_eq!((module.range.clone(), module.kind), (BASE..BASE + 0x2_1000, ModuleKind::Pe));
+    let Some(Identity::Pe(identity)) = module.identity else { panic!("{module:?}") };
+    assert_eq!((identity.time_stamp, identity.size_of_image), (0x4433_2211, 0x2_1000));
+    assert_eq!(dump.read_u64(BASE + Portable::CODE), Ok(0x0706_0504_0302_0100));
+    assert_eq!(dump.missing(BASE + Portable::DATA), Some(Missing::MayHaveChanged));
+    // Between the sections.
+    assert_eq!(dump.missing(BASE + 0x1_F000), Some(Missing::NotDumped));
+    // Changed data is data of an image. Here it may be that of a reader, but nothing says so.
+    assert_eq!(dump.read_u64(flat + 0x200), Ok(0x0706_0504_0302_0100));
+    assert_eq!(dump.missing(flat + 0x1000), Some(Missing::MayHaveChanged));
 }

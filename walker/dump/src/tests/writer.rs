@@ -188,3 +188,33 @@ impl Image {
             .file(base + 0x4000..base + 0x5000, 0x3000, path)
     }
 }
+
+/// A PE image: headers and code in the first page of its file, and data in the second.
+pub(super) struct Portable;
+
+impl Portable {
+    /// RVAs of the sections, whose bytes are at 0x200 and 0x1000 of the file.
+    pub(super) const CODE: u64 = 0x1_0200;
+    pub(super) const DATA: u64 = 0x2_0000;
+
+    pub(super) fn file() -> Vec<u8> {
+        let mut file: Vec<u8> = (0..0x2000_u32).map(|offset| offset as u8).collect();
+        file[..0x200].fill(0);
+        let mut place = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
+        place(0, b"MZ");
+        place(0x3C, &[0x40]);
+        // Machine, two sections, time stamp, size of the optional header of PE32+ without directories.
+        place(0x40, b"PE\0\0\x64\x86\x02\0\x11\x22\x33\x44");
+        place(0x54, &[112, 0]);
+        place(0x58, &[0x0B, 0x02]);
+        place(0x58 + 56, &0x2_1000_u32.to_le_bytes());
+        let mut section = |at: usize, rva: u32, size: u32, offset: u32, flags: u32| {
+            let fields = [size, rva, size, offset, 0, 0, 0, flags];
+            let bytes: Vec<u8> = fields.iter().flat_map(|field| field.to_le_bytes()).collect();
+            place(at + 8, &bytes);
+        };
+        section(0x58 + 112, Self::CODE as u32, 0xE00, 0x200, 0x6000_0020);
+        section(0x58 + 112 + 40, Self::DATA as u32, 0x1000, 0x1000, 0xC000_0040);
+        file
+    }
+}

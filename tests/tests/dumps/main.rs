@@ -6,5 +6,6 @@ mod collection;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod live;
 mod pages;
+mod runtime;
 mod stacks;
 mod threads;

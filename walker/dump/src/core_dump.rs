@@ -6,7 +6,7 @@ use crate::fields::Fields;
 use crate::files::Files;
 use crate::headers::{ImageHeaders, PAGE};
 use crate::identity::{Identity, Layout};
-use crate::mapped_file::MappedFile;
+use crate::mapped_file::{MappedFile, Writable};
 use crate::modules::{Module, ModuleKind, bias_of, changed_pages, mapping_at};
 use crate::notes::{Mapping, Notes};
 use crate::pe_headers::PeHeaders;
@@ -41,8 +41,8 @@ struct Backing {
 
 #[derive(Clone, Copy, Debug)]
 enum BackingKind {
-    /// A loaded image, moved by so much. The loader of the process writes to its own data before it makes it read-only.
-    Loaded { bias: u64, is_loader: bool },
+    /// A loaded image, moved by so much.
+    Loaded { bias: u64, writable: Writable },
     /// Pages that the process has changed.
     Changed,
     /// A file as it is, from this offset on.
@@ -103,12 +103,7 @@ impl<'d> CoreDump<'d> {
     /// # Errors
     /// [`Missing`] if one of them is not known from the file.
     pub fn read_file(&self, address: u64, buffer: &mut [u8]) -> Result<(), Missing> {
-        let mut done = 0;
-        while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            let at = address.checked_add(done as u64).ok_or(Missing::NotDumped)?;
-            done += self.copy_of_file(at, rest)?;
-        }
-        Ok(())
+        fill(address, buffer, |at, rest| self.copy_of_file(at, rest, false))
     }
 
     /// Reads bytes of the dump alone.
@@ -170,7 +165,9 @@ impl<'d> CoreDump<'d> {
         // A process without a loader is one itself.
         let loader = self.notes.auxiliary(LOADER).filter(|base| *base != 0);
         let is_loader = loader.is_none_or(|loader| loader == module.range.start);
-        let kind = BackingKind::Loaded { bias: module.bias, is_loader };
+        // It writes to its own data before it makes it read-only.
+        let writable = if is_loader { Writable::Unknown } else { Writable::IfSealed };
+        let kind = BackingKind::Loaded { bias: module.bias, writable };
         let mut start = module.range.start;
         for changed in changed {
             self.backings.push(Backing { range: start..changed.start, file, kind });
@@ -234,11 +231,12 @@ impl<'d> CoreDump<'d> {
     }
 
     /// Copies the known bytes from `address` on, from the dump or from a file. Returns their number, one at least.
-    fn copy(&self, address: u64, buffer: &mut [u8]) -> Result<usize, Missing> {
+    fn copy(&self, address: u64, buffer: &mut [u8], is_constant: bool) -> Result<usize, Missing> {
         let dumped = self.dumped.from(address);
         if dumped.is_empty() {
             let limit = self.dumped.gap(address, buffer.len());
-            return self.copy_of_file(address, buffer.get_mut(..limit).unwrap_or_default());
+            let buffer = buffer.get_mut(..limit).unwrap_or_default();
+            return self.copy_of_file(address, buffer, is_constant);
         }
         let len = dumped.len().min(buffer.len());
         if let (Some(buffer), Some(bytes)) = (buffer.get_mut(..len), dumped.get(..len)) {
@@ -248,7 +246,12 @@ impl<'d> CoreDump<'d> {
     }
 
     /// Copies the bytes from `address` on that are known from a file.
-    fn copy_of_file(&self, address: u64, buffer: &mut [u8]) -> Result<usize, Missing> {
+    fn copy_of_file(
+        &self,
+        address: u64,
+        buffer: &mut [u8],
+        is_constant: bool,
+    ) -> Result<usize, Missing> {
         let after = self.backings.partition_point(|backing| backing.range.start <= address);
         let backing = after.checked_sub(1).and_then(|index| self.backings.get(index));
         let backing = backing.filter(|backing| backing.range.contains(&address));
@@ -262,8 +265,9 @@ impl<'d> CoreDump<'d> {
         let limit = limit.min(buffer.len());
         let buffer = buffer.get_mut(..limit).unwrap_or_default();
         match backing.kind {
-            BackingKind::Loaded { bias, is_loader } => {
-                file.loaded(bias, is_loader, address.wrapping_sub(bias), buffer)
+            BackingKind::Loaded { bias, writable } => {
+                let writable = if is_constant { Writable::AsLoaded } else { writable };
+                file.loaded(bias, writable, address.wrapping_sub(bias), buffer)
             }
             BackingKind::Changed => Err(Missing::MayHaveChanged),
             BackingKind::Raw { offset } => {
@@ -301,15 +305,23 @@ const LOADER: u64 = 7;
 /// AT_SYSINFO_EHDR of elf.h: where the kernel has mapped its image.
 const VDSO: u64 = 33;
 
+/// Fills a buffer piece by piece.
+fn fill(
+    address: u64,
+    buffer: &mut [u8],
+    copy: impl Fn(u64, &mut [u8]) -> Result<usize, Missing>,
+) -> Result<(), Missing> {
+    let mut done = 0;
+    while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        done += copy(address.checked_add(done as u64).ok_or(Missing::NotDumped)?, rest)?;
+    }
+    Ok(())
+}
+
 impl Memory for CoreDump<'_> {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
         let unreadable = Unreadable { address, len: buffer.len() as u32 };
-        let mut done = 0;
-        while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            let at = address.checked_add(done as u64).ok_or(unreadable)?;
-            done += self.copy(at, rest).map_err(|_| unreadable)?;
-        }
-        Ok(())
+        fill(address, buffer, |at, rest| self.copy(at, rest, false)).map_err(|_| unreadable)
     }
 
     fn window(&self, address: u64, len: usize) -> Option<&[u8]> {
@@ -335,6 +347,10 @@ impl StoppedProcess for CoreDump<'_> {
     }
 
     fn missing(&self, address: u64) -> Option<Missing> {
-        self.copy(address, &mut [0]).err()
+        self.copy(address, &mut [0], false).err()
+    }
+
+    fn read_constant(&self, address: u64, buffer: &mut [u8]) -> Result<(), Missing> {
+        fill(address, buffer, |at, rest| self.copy(at, rest, true))
     }
 }

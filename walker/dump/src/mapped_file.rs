@@ -15,6 +15,17 @@ pub(crate) struct MappedFile<'f> {
     contents: Contents,
 }
 
+/// What is known of segments that were writable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writable {
+    /// Nothing.
+    Unknown,
+    /// What the loader made read-only after relocation.
+    IfSealed,
+    /// All: the caller wants what was there first.
+    AsLoaded,
+}
+
 #[derive(Clone, Debug)]
 enum Contents {
     Elf(Elf),
@@ -51,11 +62,11 @@ impl<'f> MappedFile<'f> {
     }
 
     /// Copies the bytes from `address` (in the file's terms) on of the image that was loaded `bias` bytes higher, as far as they
-    /// are known. Returns their number, one at least. Of the loader itself no writable segment is known, though it is read-only later.
+    /// are known. Returns their number, one at least.
     pub(crate) fn loaded(
         &self,
         bias: u64,
-        is_loader: bool,
+        writable: Writable,
         address: u64,
         buffer: &mut [u8],
     ) -> Result<usize, Missing> {
@@ -63,8 +74,9 @@ impl<'f> MappedFile<'f> {
         let load = elf.headers.loads.iter().find(|load| load.in_file().contains(&address));
         let load = load.ok_or(Missing::MayHaveChanged)?;
         let mut end = load.in_file().end;
-        if load.is_writable() {
-            let contains = |range: &&Range<u64>| range.contains(&address) && !is_loader;
+        if load.is_writable() && writable != Writable::AsLoaded {
+            let is_known = writable == Writable::IfSealed;
+            let contains = |range: &&Range<u64>| is_known && range.contains(&address);
             let relro = elf.headers.relro.iter().find(contains);
             end = end.min(relro.ok_or(Missing::MayHaveChanged)?.end);
         }

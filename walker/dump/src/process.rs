@@ -25,6 +25,13 @@ pub trait StoppedProcess: Memory {
     /// Returns why the byte at `address` (VA) is unknown, or `None` if it can be read.
     fn missing(&self, address: u64) -> Option<Missing>;
 
+    /// Fills `buffer` with the bytes of a constant at `address` (VA): of data that the caller knows never to change, though it lies
+    /// among data that may. What the dump lacks of it is as the loader left it.
+    ///
+    /// # Errors
+    /// [`Missing`] if a byte is in neither the dump nor the file, or depends on other images.
+    fn read_constant(&self, address: u64, buffer: &mut [u8]) -> Result<(), Missing>;
+
     /// Returns the module with the address (VA).
     fn module_at(&self, address: u64) -> Option<&Module<'_>> {
         let modules = self.modules();

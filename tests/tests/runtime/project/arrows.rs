@@ -17,6 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("clr-sampler", &["clr-unwind", "clr-walker", "clr-com"]),
     ("clr-trace", &["clr-walker", "clr-com"]),
     ("clr-recorder", &["clr-unwind", "clr-walker", "clr-com", "clr-sampler", "clr-trace"]),
+    ("clr-inspect", &["clr-dump", "clr-unwind", "clr-walker"]),
     ("clr-lint", &["clr-unwind"]),
     ("clr-machine", &["clr-unwind"]),
     ("clr-codegen", &["clr-unwind", "clr-machine"]),
@@ -133,7 +134,7 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     ("clr-scenario", &["clr-fixtures", "clr-reference"]),
     ("clr-host", &["clr-sampler", "clr-trace"]),
     ("clr-guest", &["clr-story"]),
-    ("clr-tests", &["clr-coroutine", "clr-dump"]),
+    ("clr-tests", &["clr-coroutine", "clr-dump", "clr-inspect"]),
     // Its own features, for its tests.
     ("clrsim", &["clrsim"]),
 ];

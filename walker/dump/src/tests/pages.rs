@@ -103,6 +103,20 @@ fn a_page_of_constants_that_was_changed_is_unknown() {
 }
 
 #[test]
+fn a_constant_among_data_is_as_the_loader_left_it() {
+    let file = Image::file(1);
+    let core = core(&file).page(BASE + Image::DATA + 8, &[0xCC; 8]).write();
+    let dump = open(&core, "/lib/image.so", &file);
+    let mut bytes = [0; 10];
+    dump.read_constant(BASE + Image::DATA + 7, &mut bytes).unwrap();
+    assert_eq!(bytes, [0x07, 0xCC, 0xCC, 0xCC, 0xCC, 0xCC, 0xCC, 0xCC, 0xCC, 0x10]);
+    let imported = dump.read_constant(BASE + Image::IMPORTED, &mut bytes);
+    assert_eq!(imported, Err(Missing::MayHaveChanged));
+    // Memory without bytes in the file was zero at first, but nothing constant is there.
+    assert!(dump.read_constant(BASE + Image::DATA + 0x800, &mut bytes).is_err());
+}
+
+#[test]
 fn another_file_of_the_same_name_is_refused() {
     let (file, other) = (Image::file(1), Image::file(2));
     let core = core(&file).write();

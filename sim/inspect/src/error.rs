@@ -1,0 +1,42 @@
+//! Why the runtime's data cannot be read.
+
+use clr_unwind::Unreadable;
+use clr_walker::jitted::contracts::{CodeLookupError, ContractError};
+use thiserror::Error;
+
+/// An error in reading the runtime of a stopped process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum InspectError {
+    /// No module of the process is a .NET runtime with data contracts: there is none, or it is older than .NET 9.
+    #[error("no module exports DotNetRuntimeContractDescriptor: no .NET runtime, or one before 9")]
+    NoRuntime,
+    /// The module has no contracts that can be looked for: the dump lacks its symbols, and so does its file.
+    #[error("the symbols of the runtime are unknown: {0}")]
+    NoSymbols(Unreadable),
+    /// The runtime's data is unknown at this address.
+    #[error("{0}")]
+    Unreadable(#[from] Unreadable),
+    /// The descriptor cannot be read, or has no such contract.
+    #[error("{0}")]
+    Contract(#[from] ContractError),
+    /// The runtime's map of code contradicts itself.
+    #[error("{0}")]
+    Code(#[from] CodeLookupError),
+    /// A list of the runtime has more entries than it says, or leads back to itself.
+    #[error("the list of {list} breaks off at {address:#x}: it has more entries than it can have")]
+    EndlessList {
+        /// What the list is of.
+        list: &'static str,
+        /// Address of the first entry too many (VA).
+        address: u64,
+    },
+    /// A Frame does not lie above the one before.
+    #[error("the Frame at {address:#x} does not lie above the one before, at {before:#x}")]
+    FrameOrder {
+        /// Address of the Frame (VA).
+        address: u64,
+        /// Address of the one before (VA).
+        before: u64,
+    },
+}

@@ -1,0 +1,37 @@
+//! The .NET runtime in a stopped process: threads with their modes and Frames, and stacks of managed and native frames.
+//!
+//! All is read by the runtime's own data contracts (`clr_walker::jitted::contracts`), so no debugger's library is needed. .NET 9
+//! has the contract of threads alone, .NET 10 and 11 those of code, too; .NET 8 has none.
+//!
+//! ```no_run
+//! # fn print(process: &clr_dump::CoreDump<'_>) -> Result<(), clr_inspect::InspectError> {
+//! let runtime = clr_inspect::Runtime::find(process)?;
+//! for thread in runtime.threads(process)?.threads {
+//!     println!("{} {:?} {:?}", thread.os_id, thread.mode, thread.frames);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | module | content |
+//! |---|---|
+//! | `runtime` | where the runtime is, and its descriptor |
+//! | `threads` | the threads that the runtime knows |
+//! | `frames` | the Frames of a thread |
+//! | `stack` | managed and native frames in one stack |
+//!
+//! Nothing is guessed: what cannot be read is an error with its address, and a list that breaks off says where.
+
+mod error;
+mod frames;
+mod runtime;
+mod stack;
+#[cfg(test)]
+mod tests;
+mod threads;
+
+pub use error::InspectError;
+pub use frames::{ExplicitFrame, FrameKind};
+pub use runtime::Runtime;
+pub use stack::{CodeKind, Stack, StackEnd, StackFrame, StackWalker};
+pub use threads::{ManagedThread, Mode, ThreadList, ThreadState, ThreadStore};

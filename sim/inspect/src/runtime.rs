@@ -1,0 +1,79 @@
+//! Where the runtime is, and its descriptor.
+
+use crate::error::InspectError;
+use crate::frames::FrameLayout;
+use crate::threads::ThreadLayout;
+use clr_dump::{ModuleKind, StoppedProcess};
+use clr_unwind::{Memory, Unreadable};
+use clr_walker::jitted::contracts::ContractDescriptor;
+
+/// Name of the symbol that .NET 9 and later export.
+const DESCRIPTOR: &str = "DotNetRuntimeContractDescriptor";
+
+/// The .NET runtime of a stopped process.
+#[derive(Clone, Debug)]
+pub struct Runtime {
+    pub(crate) descriptor: ContractDescriptor,
+    pub(crate) threads: ThreadLayout,
+    pub(crate) frames: FrameLayout,
+    path: String,
+}
+
+impl Runtime {
+    /// Finds the runtime: the loaded module that exports the contract descriptor. Of a single-file application that is the
+    /// executable.
+    ///
+    /// # Errors
+    /// [`InspectError`] if there is none, or if its descriptor cannot be read.
+    pub fn find<P: StoppedProcess + ?Sized>(process: &P) -> Result<Self, InspectError> {
+        let mut error = InspectError::NoRuntime;
+        for module in process.modules().iter().filter(|module| module.kind == ModuleKind::Elf) {
+            match module.symbol(process, DESCRIPTOR) {
+                Ok(Some(address)) => {
+                    return Self::read(&Constants(process), &module.path, address);
+                }
+                // Another module may be unknown; of the runtime itself it matters.
+                Err(unknown) if module.name() == "libcoreclr.so" => {
+                    error = InspectError::NoSymbols(unknown);
+                }
+                Ok(None) | Err(_) => {}
+            }
+        }
+        Err(error)
+    }
+
+    /// Reads the descriptor at `address` (VA) of the module with this path.
+    ///
+    /// # Errors
+    /// [`InspectError`] if it cannot be read, or lacks the contract of threads.
+    pub fn read<M: Memory + ?Sized>(
+        memory: &M,
+        path: &str,
+        address: u64,
+    ) -> Result<Self, InspectError> {
+        let descriptor = ContractDescriptor::read(memory, address)?;
+        let threads = ThreadLayout::new(&descriptor)?;
+        let frames = FrameLayout::new(&descriptor);
+        Ok(Self { descriptor, threads, frames, path: path.into() })
+    }
+
+    /// Returns the descriptor.
+    pub const fn descriptor(&self) -> &ContractDescriptor {
+        &self.descriptor
+    }
+
+    /// Returns the path of the runtime's module on the machine of the process.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+/// The constants of a process. Dumps of .NET 9 and 10 lack the descriptor, which the runtime never changes.
+struct Constants<'p, P: ?Sized>(&'p P);
+
+impl<P: StoppedProcess + ?Sized> Memory for Constants<'_, P> {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        let unreadable = Unreadable { address, len: buffer.len() as u32 };
+        self.0.read_constant(address, buffer).map_err(|_| unreadable)
+    }
+}

@@ -1,0 +1,153 @@
+//! Managed and native frames in one stack, by unwinding alone.
+
+use crate::runtime::Runtime;
+use clr_unwind::{CodeMap, Convention, Memory, Position, Registers, UnwindError, Unwinder};
+use clr_walker::jitted::JittedMethod;
+use clr_walker::jitted::contracts::{CodeAt, CodeLookupError, ExecutionManager};
+use std::collections::BTreeMap;
+
+/// Frames of a stack at most.
+const FRAME_LIMIT: usize = 1 << 16;
+
+/// The code of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CodeKind {
+    /// Code of a module that is not managed.
+    Native,
+    /// A method that the JIT compiler made, by its MethodDesc (VA).
+    Jitted {
+        /// Address of the MethodDesc (VA), which the profiling interface calls a FunctionID.
+        method: u64,
+        /// Start of the method's code (VA).
+        start: u64,
+    },
+    /// A method that was compiled before, in a ready-to-run image.
+    ReadyToRun,
+    /// Code that is in no module, and that the runtime does not know by contract.
+    Unknown,
+}
+
+/// A frame of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StackFrame {
+    /// The registers of the frame, as far as unwinding finds them.
+    pub registers: Registers,
+    /// The kind of address in rip.
+    pub position: Position,
+    /// The code.
+    pub code: CodeKind,
+}
+
+/// Why a stack has no more frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StackEnd {
+    /// The unwinder's reason; [`UnwindError::EndOfStack`] is the normal one.
+    Unwind(UnwindError),
+    /// The runtime's map of code contradicts itself, or is unknown.
+    Code(CodeLookupError),
+    /// The stack has more frames than this crate reads.
+    TooManyFrames,
+}
+
+/// A stack.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Stack {
+    /// The frames, leafmost first.
+    pub frames: Vec<StackFrame>,
+    /// Why there are no more.
+    pub end: StackEnd,
+}
+
+/// Walks the stacks of a stopped process. Methods that were found stay in its map of code.
+#[derive(Debug)]
+pub struct StackWalker<'m, 'a, M: ?Sized> {
+    memory: &'m M,
+    map: CodeMap<'a>,
+    manager: Option<ExecutionManager>,
+    /// Jitted methods of the map, by the start of their code (VA).
+    methods: BTreeMap<u64, JittedMethod>,
+}
+
+impl<'m, 'a, M: Memory + ?Sized> StackWalker<'m, 'a, M> {
+    /// Creates a walker. `map` has the code of the modules (`clr_dump::CoreDump::code_map`); with a runtime that has the contract
+    /// of code, jitted methods are found when a walk meets them.
+    pub fn new(memory: &'m M, map: CodeMap<'a>, runtime: Option<&Runtime>) -> Self {
+        let manager = runtime.and_then(|it| ExecutionManager::new(it.descriptor()).ok());
+        Self { memory, map, manager, methods: BTreeMap::new() }
+    }
+
+    /// Walks a stack from the registers of a stopped thread.
+    pub fn walk(&mut self, registers: &Registers) -> Stack {
+        let (mut registers, mut position) = (*registers, Position::Interrupted);
+        let mut frames = Vec::new();
+        loop {
+            if frames.len() == FRAME_LIMIT {
+                return Stack { frames, end: StackEnd::TooManyFrames };
+            }
+            let code = match self.code_at(registers.rip, position) {
+                Ok(code) => code,
+                Err(error) => {
+                    let code = CodeKind::Unknown;
+                    frames.push(StackFrame { registers, position, code });
+                    return Stack { frames, end: StackEnd::Code(error) };
+                }
+            };
+            frames.push(StackFrame { registers, position, code });
+            let rsp = registers.rsp();
+            let unwinder = Unwinder::new(&self.map).with_convention(Convention::SystemV);
+            match unwinder.step(&mut registers, position, self.memory) {
+                Ok(step) => {
+                    position = step.caller;
+                    let caller_rsp = registers.rsp();
+                    // A signal may have had a stack of its own.
+                    if caller_rsp <= rsp && position != Position::Interrupted {
+                        let error = UnwindError::NoProgress { rsp, caller_rsp };
+                        return Stack { frames, end: StackEnd::Unwind(error) };
+                    }
+                }
+                Err(error) => return Stack { frames, end: StackEnd::Unwind(error) },
+            }
+        }
+    }
+
+    /// Returns the kind of code at `rip`, and adds a jitted method to the map.
+    fn code_at(&mut self, rip: u64, position: Position) -> Result<CodeKind, CodeLookupError> {
+        // A return address may lie after the last instruction of its function.
+        let address = match position {
+            Position::Interrupted => rip,
+            Position::ReturnAddress => rip.wrapping_sub(1),
+        };
+        let before = self.methods.range(..=address).next_back();
+        if let Some((start, method)) = before
+            && method.code_range().contains(&address)
+        {
+            return Ok(CodeKind::Jitted { method: method.method_desc(), start: *start });
+        }
+        let Some(manager) = &self.manager else { return Ok(self.native_at(address)) };
+        match manager.find(self.memory, address)? {
+            Some(CodeAt::Method(method)) => {
+                let (desc, start) = (method.method_desc(), method.code_range().start);
+                if let Ok(region) = method.region(Convention::SystemV) {
+                    self.map.replace(region);
+                }
+                self.methods.insert(start, method);
+                Ok(CodeKind::Jitted { method: desc, start })
+            }
+            Some(CodeAt::ReadyToRun { .. }) => Ok(CodeKind::ReadyToRun),
+            Some(CodeAt::StubBlock { .. } | CodeAt::Stubs { .. }) | None => {
+                Ok(self.native_at(address))
+            }
+        }
+    }
+
+    fn native_at(&self, address: u64) -> CodeKind {
+        match self.map.find(address) {
+            Some(_) => CodeKind::Native,
+            None => CodeKind::Unknown,
+        }
+    }
+}

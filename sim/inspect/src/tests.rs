@@ -1,0 +1,175 @@
+//! A runtime's data written here and read back.
+
+use crate::{ExplicitFrame, FrameKind, InspectError, Mode, Runtime};
+use clr_unwind::{Segment, Segments, Unreadable};
+use clr_walker::jitted::contracts::{ContractError, ContractVersion};
+
+/// Addresses of what the runtime has: its descriptor, a variable, the list, threads, a stack.
+const DESCRIPTOR: u64 = 0x1000;
+const TEXT: u64 = 0x2000;
+const STORE: u64 = 0x3000;
+const THREADS: [u64; 2] = [0x4000, 0x5000];
+const STACK: u64 = 0x8000;
+/// Where the text says that a thread has its link to the next.
+const LINK: usize = 0x40;
+
+/// Memory of a process: parts by address.
+struct Process {
+    parts: Vec<(u64, Vec<u8>)>,
+}
+
+impl Process {
+    /// Creates a process with two threads, by the descriptor of .NET 9 and 10, or of .NET 11.
+    fn new(version: u32, contract: &str, links: [u64; 3]) -> Self {
+        let text = format!(
+            r#"{{"version":{version},"baseline":"empty","types":{{"ThreadStore":{{"FirstThreadLink":16,
+            "ThreadCount":24,"UnstartedCount":28,"BackgroundCount":32,"PendingCount":36,"DeadCount":40}},
+            "Thread":{{"Id":16,"OSId":24,"State":0,"PreemptiveGCDisabled":4,"Frame":8,"LinkNext":{LINK}}},
+            "Frame":{{"Next":8}}}},"globals":{{"ThreadStore":[[0],"pointer"],"GCThread":[[1],"pointer"],
+            "FinalizerThread":[[2],"pointer"],"HijackFrameIdentifier":["0x77","uint64"]}},
+            "contracts":{{"Thread":{contract}}}}}"#
+        );
+        let mut process = Self { parts: Vec::new() };
+        process.part(DESCRIPTOR, 0x200).part(TEXT, text.len()).part(STORE, 0x40).part(STACK, 0x100);
+        process.parts[1].1.copy_from_slice(text.as_bytes());
+        process.put(DESCRIPTOR, u64::from_le_bytes(*b"DNCCDAC\0"));
+        process.put(DESCRIPTOR + 8, 1 | (text.len() as u64) << 32).put(DESCRIPTOR + 16, TEXT);
+        process.put(DESCRIPTOR + 24, 3).put(DESCRIPTOR + 32, 0x1100);
+        // The pointers, and what they lead to.
+        process.put(0x1100, 0x1180).put(0x1108, 0x1188).put(0x1110, 0x1190);
+        process.put(0x1180, STORE).put(0x1188, 0).put(0x1190, THREADS[1]);
+        process.put(STORE + 16, links[0]).put(STORE + 24, 2 | 3 << 32).put(STORE + 32, 4 | 5 << 32);
+        process.put(STORE + 40, 6);
+        for (index, thread) in THREADS.into_iter().enumerate() {
+            process.part(thread, 0x80).put(thread, 0x202 | (index as u64) << 32);
+            process.put(thread + 8, u64::MAX).put(thread + 16, index as u64 + 1);
+            process.put(thread + 24, 100 + index as u64);
+            process.put(thread + LINK as u64, links[index + 1]);
+        }
+        process
+    }
+
+    /// .NET 10: links lead to links.
+    fn net10() -> Self {
+        let [first, second] = THREADS.map(|thread| thread + LINK as u64);
+        Self::new(0, "1", [first, second, 0])
+    }
+
+    fn part(&mut self, address: u64, size: usize) -> &mut Self {
+        self.parts.push((address, vec![0; size]));
+        self
+    }
+
+    fn put(&mut self, address: u64, word: u64) -> &mut Self {
+        let is_in =
+            |part: &&mut (u64, Vec<u8>)| (part.0..part.0 + part.1.len() as u64).contains(&address);
+        let (start, bytes) = self.parts.iter_mut().find(is_in).unwrap();
+        let at = (address - *start) as usize;
+        bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        self
+    }
+
+    fn memory(&self) -> Segments<'_> {
+        let segments = self.parts.iter().map(|(address, bytes)| Segment::new(*address, bytes));
+        Segments::new(segments).unwrap()
+    }
+
+    fn runtime(&self) -> Runtime {
+        Runtime::read(&self.memory(), "/libcoreclr.so", DESCRIPTOR).unwrap()
+    }
+}
+
+#[test]
+fn threads_are_found_by_links_of_each_kind() {
+    for process in [Process::net10(), Process::new(2, "\"c1\"", [THREADS[0], THREADS[1], 0])] {
+        let list = process.runtime().threads(&process.memory()).unwrap();
+        assert_eq!(list.end, Ok(()));
+        let found: Vec<_> = list
+            .threads
+            .iter()
+            .map(|it| (it.address, it.id, it.os_id, it.state.0, it.mode, it.frames_end))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (THREADS[0], 1, 100, 0x202, Mode::Preemptive, Ok(())),
+                (THREADS[1], 2, 101, 0x202, Mode::Cooperative, Ok(())),
+            ]
+        );
+        let state = list.threads[0].state;
+        assert!(state.is_suspension_pending() && state.is_background());
+        assert!(!state.has_ended() && !state.is_unstarted());
+    }
+}
+
+#[test]
+fn the_list_of_threads_has_counts_and_a_suspender() {
+    let mut process = Process::net10();
+    let store = process.runtime().thread_store(&process.memory()).unwrap();
+    let counts = [store.count, store.unstarted, store.background, store.pending, store.dead];
+    assert_eq!((store.address, counts), (STORE, [2, 3, 4, 5, 6]));
+    assert_eq!((store.suspender, store.finalizer), (None, Some(THREADS[1])));
+    process.put(0x1188, THREADS[0]);
+    let store = process.runtime().thread_store(&process.memory()).unwrap();
+    assert_eq!(store.suspender, Some(THREADS[0]));
+}
+
+#[test]
+fn a_list_that_leads_back_breaks_off() {
+    let mut process = Process::net10();
+    process.put(THREADS[1] + LINK as u64, THREADS[0] + LINK as u64);
+    let list = process.runtime().threads(&process.memory()).unwrap();
+    assert_eq!(list.threads.len(), 2);
+    let address = THREADS[0];
+    assert_eq!(list.end, Err(InspectError::EndlessList { list: "threads", address }));
+}
+
+#[test]
+fn a_list_breaks_off_at_an_unknown_thread() {
+    let mut process = Process::net10();
+    process.put(THREADS[0] + LINK as u64, 0x7000 + LINK as u64);
+    let list = process.runtime().threads(&process.memory()).unwrap();
+    assert_eq!(list.threads.len(), 1);
+    assert_eq!(list.end, Err(InspectError::Unreadable(Unreadable { address: 0x7004, len: 4 })));
+}
+
+#[test]
+fn frames_have_the_names_of_the_descriptor() {
+    let mut process = Process::net10();
+    process.put(THREADS[0] + 8, STACK).put(STACK, 0x77).put(STACK + 8, STACK + 0x20);
+    process.put(STACK + 0x20, 0x78).put(STACK + 0x28, u64::MAX);
+    let thread = process.runtime().threads(&process.memory()).unwrap().threads.remove(0);
+    let frame = |address, kind| ExplicitFrame { address, kind };
+    assert_eq!(
+        thread.frames,
+        [
+            frame(STACK, FrameKind::Named("HijackFrame")),
+            frame(STACK + 0x20, FrameKind::Unnamed(0x78)),
+        ]
+    );
+    assert_eq!(thread.frames_end, Ok(()));
+}
+
+#[test]
+fn a_broken_chain_of_frames_hides_no_thread() {
+    for (next, end) in [
+        (STACK, InspectError::FrameOrder { address: STACK, before: STACK }),
+        (STACK - 8, InspectError::FrameOrder { address: STACK - 8, before: STACK }),
+        (0, InspectError::FrameOrder { address: 0, before: STACK }),
+        (0x9000, InspectError::Unreadable(Unreadable { address: 0x9000, len: 8 })),
+    ] {
+        let mut process = Process::net10();
+        process.put(THREADS[0] + 8, STACK).put(STACK + 8, next);
+        let list = process.runtime().threads(&process.memory()).unwrap();
+        assert_eq!((list.threads.len(), list.end), (2, Ok(())));
+        assert_eq!((list.threads[0].frames.len(), list.threads[0].frames_end), (1, Err(end)));
+    }
+}
+
+#[test]
+fn another_contract_of_threads_is_refused() {
+    let process = Process::new(0, "2", [0; 3]);
+    let error = Runtime::read(&process.memory(), "", DESCRIPTOR).unwrap_err();
+    let (name, version) = ("Thread", ContractVersion::Number(2));
+    assert_eq!(error, InspectError::Contract(ContractError::ContractVersion { name, version }));
+}

@@ -1,0 +1,237 @@
+//! The threads that the runtime knows.
+
+use crate::error::InspectError;
+use crate::frames::ExplicitFrame;
+use crate::runtime::Runtime;
+use clr_unwind::{Memory, Unreadable};
+use clr_walker::jitted::contracts::{ContractDescriptor, ContractError, ContractVersion};
+
+/// A thread's mode towards the GC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// A GC, or another suspension, must wait for the thread.
+    Cooperative,
+    /// The thread does not touch objects.
+    Preemptive,
+}
+
+/// Flags of a thread (`Thread::ThreadState` in threads.h of dotnet/runtime).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadState(pub u32);
+
+impl ThreadState {
+    /// Returns true if a suspension waits for the thread, or has stopped it.
+    pub const fn is_suspension_pending(self) -> bool {
+        self.0 & 0x2 != 0
+    }
+
+    /// Returns true if the process does not wait for the thread at its end.
+    pub const fn is_background(self) -> bool {
+        self.0 & 0x200 != 0
+    }
+
+    /// Returns true if the thread was created but does not run yet.
+    pub const fn is_unstarted(self) -> bool {
+        self.0 & 0x400 != 0
+    }
+
+    /// Returns true if the thread has ended: the runtime has counted it as dead, or will do so when it next looks at its list.
+    pub const fn has_ended(self) -> bool {
+        self.0 & (0x800 | 0x1_0000) != 0
+    }
+}
+
+/// A thread that the runtime knows.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ManagedThread {
+    /// Address of the runtime's Thread object (VA): what the profiling interface calls a ThreadID.
+    pub address: u64,
+    /// The runtime's small number of it (`ManagedThreadId`).
+    pub id: u32,
+    /// Id of the operating system, or 0 of a thread that does not run.
+    pub os_id: u32,
+    /// Flags.
+    pub state: ThreadState,
+    /// The mode.
+    pub mode: Mode,
+    /// Its Frames, leafmost first.
+    pub frames: Vec<ExplicitFrame>,
+    /// Whether the Frames are all: else why the chain breaks off.
+    pub frames_end: Result<(), InspectError>,
+}
+
+/// The threads that the runtime knows.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ThreadList {
+    /// In the order of the runtime's list.
+    pub threads: Vec<ManagedThread>,
+    /// Whether they are all: else why the list breaks off.
+    pub end: Result<(), InspectError>,
+}
+
+/// The runtime's list of threads, and the suspension of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ThreadStore {
+    /// Address of the object (VA).
+    pub address: u64,
+    /// Number of threads.
+    pub count: u32,
+    /// Number of those that do not run yet.
+    pub unstarted: u32,
+    /// Number of those that the process does not wait for.
+    pub background: u32,
+    /// Number of those that have begun, and are not in the list yet.
+    pub pending: u32,
+    /// Number of those that have ended.
+    pub dead: u32,
+    /// The Thread object (VA) of the thread that suspends the others, or `None` if nobody does, or a thread does that the runtime
+    /// does not know.
+    pub suspender: Option<u64>,
+    /// The Thread object (VA) of the finalizer's thread.
+    pub finalizer: Option<u64>,
+    first: u64,
+}
+
+/// Where threads and their list have their parts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ThreadLayout {
+    store: u64,
+    first: u32,
+    counts: [u32; 5],
+    id: u32,
+    os_id: u32,
+    state: u32,
+    mode: u32,
+    frame: u32,
+    next: u32,
+    /// The value of a link is the address of the next Thread's link, or (.NET 11) of the Thread.
+    links_to_links: bool,
+    suspender: Option<u64>,
+    finalizer: Option<u64>,
+}
+
+impl ThreadLayout {
+    pub(crate) fn new(descriptor: &ContractDescriptor) -> Result<Self, ContractError> {
+        let name = "Thread";
+        let links_to_links = match descriptor.contract(name)? {
+            ContractVersion::Number(1) => true,
+            ContractVersion::C(1) => false,
+            version => return Err(ContractError::ContractVersion { name, version }),
+        };
+        let store = |field| descriptor.field("ThreadStore", field);
+        let thread = |field| descriptor.field("Thread", field);
+        Ok(Self {
+            store: descriptor.global("ThreadStore")?,
+            first: store("FirstThreadLink")?,
+            counts: [
+                store("ThreadCount")?,
+                store("UnstartedCount")?,
+                store("BackgroundCount")?,
+                store("PendingCount")?,
+                store("DeadCount")?,
+            ],
+            id: thread("Id")?,
+            os_id: thread("OSId")?,
+            state: thread("State")?,
+            mode: thread("PreemptiveGCDisabled")?,
+            frame: thread("Frame")?,
+            next: thread("LinkNext")?,
+            links_to_links,
+            suspender: descriptor.global("GCThread").ok(),
+            finalizer: descriptor.global("FinalizerThread").ok(),
+        })
+    }
+
+    /// Returns the Thread that a link leads to.
+    const fn thread_of(&self, link: u64) -> u64 {
+        if self.links_to_links { link.wrapping_sub(self.next as u64) } else { link }
+    }
+}
+
+fn read_u32<M: Memory + ?Sized>(memory: &M, address: u64) -> Result<u32, Unreadable> {
+    let mut bytes = [0; 4];
+    memory.read(address, &mut bytes)?;
+    Ok(u32::from_le_bytes(bytes))
+}
+
+impl Runtime {
+    /// Reads the runtime's list of threads, without the threads.
+    ///
+    /// # Errors
+    /// [`InspectError::Unreadable`] if a part of it is unknown.
+    pub fn thread_store<M: Memory + ?Sized>(
+        &self,
+        memory: &M,
+    ) -> Result<ThreadStore, InspectError> {
+        let layout = &self.threads;
+        let address = memory.read_u64(layout.store)?;
+        let at = |offset: u32| address.wrapping_add(offset.into());
+        let [count, unstarted, background, pending, dead] =
+            layout.counts.map(|offset| read_u32(memory, at(offset)));
+        // A variable of the runtime, which is null if there is no such thread.
+        let variable = |address: Option<u64>| {
+            let value = address.map(|address| memory.read_u64(address)).transpose()?;
+            Ok::<_, Unreadable>(value.filter(|value| *value != 0))
+        };
+        Ok(ThreadStore {
+            address,
+            count: count?,
+            unstarted: unstarted?,
+            background: background?,
+            pending: pending?,
+            dead: dead?,
+            suspender: variable(layout.suspender)?,
+            finalizer: variable(layout.finalizer)?,
+            first: memory.read_u64(at(layout.first))?,
+        })
+    }
+
+    /// Reads the threads that the runtime knows, with their Frames.
+    ///
+    /// # Errors
+    /// [`InspectError::Unreadable`] if the list itself is unknown. If a thread of it is, the list breaks off there.
+    pub fn threads<M: Memory + ?Sized>(&self, memory: &M) -> Result<ThreadList, InspectError> {
+        let store = self.thread_store(memory)?;
+        let (mut threads, mut link) = (Vec::new(), store.first);
+        while link != 0 {
+            let address = self.threads.thread_of(link);
+            if threads.len() >= store.count as usize {
+                let end = Err(InspectError::EndlessList { list: "threads", address });
+                return Ok(ThreadList { threads, end });
+            }
+            let next = memory.read_u64(address.wrapping_add(self.threads.next.into()));
+            match self.thread(memory, address).and_then(|thread| Ok((thread, next?))) {
+                Ok((thread, next)) => {
+                    threads.push(thread);
+                    link = next;
+                }
+                Err(error) => return Ok(ThreadList { threads, end: Err(error) }),
+            }
+        }
+        Ok(ThreadList { threads, end: Ok(()) })
+    }
+
+    fn thread<M: Memory + ?Sized>(
+        &self,
+        memory: &M,
+        address: u64,
+    ) -> Result<ManagedThread, InspectError> {
+        let layout = &self.threads;
+        let at = |offset: u32| address.wrapping_add(offset.into());
+        let is_cooperative = read_u32(memory, at(layout.mode))? != 0;
+        let first = memory.read_u64(at(layout.frame))?;
+        let (frames, frames_end) = self.frames.chain(memory, first);
+        Ok(ManagedThread {
+            address,
+            id: read_u32(memory, at(layout.id))?,
+            os_id: read_u32(memory, at(layout.os_id))?,
+            state: ThreadState(read_u32(memory, at(layout.state))?),
+            mode: if is_cooperative { Mode::Cooperative } else { Mode::Preemptive },
+            frames,
+            frames_end,
+        })
+    }
+}

@@ -1,0 +1,140 @@
+//! The runtime in dumps, as ClrMD has it.
+
+use crate::collection::{Dump, number};
+use clr_dump::StoppedProcess as _;
+use clr_inspect::{
+    CodeKind, FrameKind, InspectError, Mode, Runtime, StackEnd, StackFrame, StackWalker,
+};
+use clr_unwind::UnwindError;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Returns the dumps of runtimes with data contracts.
+fn dumps() -> impl Iterator<Item = Dump> {
+    Dump::all().filter(|dump| !dump.name.starts_with("8."))
+}
+
+#[test]
+#[ignore = "external: needs the collection of dumps, and packs of runtimes"]
+fn external_the_runtime_before_9_has_no_contracts() {
+    for dump in Dump::all().filter(|dump| dump.name.starts_with("8.")) {
+        assert_eq!(Runtime::find(&dump.open()).unwrap_err(), InspectError::NoRuntime);
+    }
+}
+
+/// Returns the Frames of a thread as ClrMD prints them: it has a Frame twice if it walks through it.
+fn frames(thread: &Value) -> Vec<(u64, String)> {
+    let stack = thread["stack"].as_array().unwrap();
+    let frames = stack.iter().filter(|frame| frame["kind"] == "frame");
+    let mut frames: Vec<_> = frames
+        .map(|frame| (number(&frame["sp"]), frame["frame"].as_str().unwrap().to_owned()))
+        .collect();
+    frames.dedup();
+    frames
+}
+
+#[test]
+#[ignore = "external: needs the collection of dumps, and packs of runtimes"]
+fn external_threads_and_frames_are_those_of_clrmd() {
+    let (mut count, mut frame_count, mut unnamed) = (0, 0, 0);
+    for dump in dumps() {
+        let (process, known) = (dump.open(), dump.json("clrmd"));
+        let runtime = Runtime::find(&process).unwrap();
+        let list = runtime.threads(&process).unwrap();
+        assert_eq!(list.end, Ok(()));
+        let known = known["threads"].as_array().unwrap();
+        assert_eq!(list.threads.len(), known.len(), "{}", dump.name);
+        let store = runtime.thread_store(&process).unwrap();
+        assert_eq!(store.count as usize, known.len());
+        let by_id: BTreeMap<_, _> = list.threads.iter().map(|it| (it.os_id, it)).collect();
+        for known in known {
+            let thread = by_id[&(known["os_id"].as_u64().unwrap() as u32)];
+            let context = || format!("{} {}", dump.name, thread.os_id);
+            assert_eq!(thread.address, number(&known["address"]), "{}", context());
+            assert_eq!(u64::from(thread.id), known["managed_id"].as_u64().unwrap());
+            assert_eq!(u64::from(thread.state.0), number(&known["state"]), "{}", context());
+            let mode =
+                if known["mode"] == "cooperative" { Mode::Cooperative } else { Mode::Preemptive };
+            assert_eq!(thread.mode, mode, "{}", context());
+            let flags = known["flags"].as_array().unwrap();
+            let is_background = flags.iter().any(|flag| flag == "Background");
+            assert_eq!(thread.state.is_background(), is_background, "{}", context());
+            assert_eq!(store.suspender == Some(thread.address), known["gc"] == true);
+            assert_eq!(store.finalizer == Some(thread.address), known["finalizer"] == true);
+            assert_eq!(thread.frames_end, Ok(()), "{}", context());
+            let expected = frames(known);
+            assert_eq!(thread.frames.len(), expected.len(), "{} {expected:x?}", context());
+            for (frame, (address, name)) in thread.frames.iter().zip(&expected) {
+                assert_eq!(frame.address, *address, "{}", context());
+                match frame.kind {
+                    FrameKind::Named(kind) => assert_eq!(kind, name, "{}", context()),
+                    // .NET 9 does not name them.
+                    _ => unnamed += 1,
+                }
+                frame_count += 1;
+            }
+            // A thread that has ended without the runtime is in its list until somebody looks.
+            let has_ended = process.thread(thread.os_id).is_none();
+            assert_eq!(thread.state.has_ended(), has_ended, "{}", context());
+            count += 1;
+        }
+    }
+    println!("{count} threads, {frame_count} Frames, {unnamed} of them without a name");
+}
+
+/// Returns true if ClrMD has this frame. Below an InlinedCallFrame, it takes the address from there, which that of ready-to-run code
+/// does not keep up to date: the call is a few instructions away, in the same frame.
+fn is_same(frame: &StackFrame, method: &Value, before: &Value) -> bool {
+    let (ip, sp, start) = (number(&method["ip"]), number(&method["sp"]), number(&method["start"]));
+    let (rip, rsp) = (frame.registers.rip, frame.registers.rsp());
+    let is_inlined_call = before["frame"] == "InlinedCallFrame" && before["ip"] == method["ip"];
+    let is_near = is_inlined_call && rip > start && rip.abs_diff(ip) < 32;
+    let is_right_kind = match frame.code {
+        CodeKind::Jitted { method: desc, start: found } => {
+            found == start && desc == number(&method["method_desc"]) && method["compiled"] == "Jit"
+        }
+        CodeKind::ReadyToRun => method["compiled"] == "Ngen",
+        _ => false,
+    };
+    rsp == sp && (rip == ip || is_near) && is_right_kind
+}
+
+#[test]
+#[ignore = "external: needs the collection of dumps, and packs of runtimes"]
+fn external_managed_frames_are_those_of_clrmd() {
+    let (mut same, mut lost) = (0, 0);
+    // .NET 9 has no contract of code.
+    for dump in dumps().filter(|dump| !dump.name.starts_with("9.")) {
+        let (process, known) = (dump.open(), dump.json("clrmd"));
+        let runtime = Runtime::find(&process).unwrap();
+        let mut walker = StackWalker::new(&process, process.code_map(), Some(&runtime));
+        for known in known["threads"].as_array().unwrap() {
+            let id = known["os_id"].as_u64().unwrap() as u32;
+            let Some(thread) = process.thread(id) else { continue };
+            let stack = walker.walk(&thread.registers);
+            assert!(matches!(stack.end, StackEnd::Unwind(UnwindError::EndOfStack { .. })), "{id}");
+            let mut rest = stack.frames.iter();
+            let mut before = &Value::Null;
+            for known in known["stack"].as_array().unwrap() {
+                let is_method = known["kind"] == "method" && known["sp"] != "0x0";
+                if is_method && rest.any(|frame| is_same(frame, known, before)) {
+                    same += 1;
+                } else if is_method {
+                    println!("{} {id}: {known} not in {:x?}", dump.name, stack.frames);
+                    lost += 1;
+                    break;
+                }
+                before = known;
+            }
+            let is_managed = |frame: &&StackFrame| {
+                matches!(frame.code, CodeKind::Jitted { .. } | CodeKind::ReadyToRun)
+            };
+            let managed = stack.frames.iter().filter(is_managed).count();
+            let methods = known["stack"].as_array().unwrap().iter();
+            let methods = methods.filter(|it| it["kind"] == "method" && it["sp"] != "0x0").count();
+            assert_eq!(managed, methods, "{} {id}: none more", dump.name);
+        }
+    }
+    println!("{same} managed frames, {lost} stacks with a lost one");
+    assert_eq!(lost, 0);
+}

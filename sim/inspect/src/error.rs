@@ -39,4 +39,18 @@ pub enum InspectError {
         /// Address of the one before (VA).
         before: u64,
     },
+    /// The metadata of an image is not where its headers say.
+    #[error("the image at {base:#x} has no metadata that can be read")]
+    NoMetadata {
+        /// Address of the image (VA).
+        base: u64,
+    },
+    /// The metadata has no such method.
+    #[error("the method at {desc:#x} says that it is {token:#x}, which its module does not have")]
+    NoSuchMethod {
+        /// Address of the MethodDesc (VA).
+        desc: u64,
+        /// The token.
+        token: u32,
+    },
 }

@@ -19,11 +19,16 @@
 //! | `threads` | the threads that the runtime knows |
 //! | `frames` | the Frames of a thread |
 //! | `stack` | managed and native frames in one stack |
+//! | `methods` | names of methods |
+//! | `ready_to_run`, `hash_map` | methods of ready-to-run images, by address |
 //!
 //! Nothing is guessed: what cannot be read is an error with its address, and a list that breaks off says where.
 
 mod error;
 mod frames;
+mod hash_map;
+mod methods;
+mod ready_to_run;
 mod runtime;
 mod stack;
 #[cfg(test)]
@@ -32,6 +37,7 @@ mod threads;
 
 pub use error::InspectError;
 pub use frames::{ExplicitFrame, FrameKind};
+pub use methods::{MethodName, MethodNames};
 pub use runtime::Runtime;
 pub use stack::{CodeKind, Stack, StackEnd, StackFrame, StackWalker};
 pub use threads::{ManagedThread, Mode, ThreadList, ThreadState, ThreadStore};

@@ -1,9 +1,11 @@
 //! Managed and native frames in one stack, by unwinding alone.
 
+use crate::error::InspectError;
+use crate::ready_to_run::ReadyToRunLayout;
 use crate::runtime::Runtime;
 use clr_unwind::{CodeMap, Convention, Memory, Position, Registers, UnwindError, Unwinder};
 use clr_walker::jitted::JittedMethod;
-use clr_walker::jitted::contracts::{CodeAt, CodeLookupError, ExecutionManager};
+use clr_walker::jitted::contracts::{CodeAt, ExecutionManager};
 use std::collections::BTreeMap;
 
 /// Frames of a stack at most.
@@ -23,7 +25,14 @@ pub enum CodeKind {
         start: u64,
     },
     /// A method that was compiled before, in a ready-to-run image.
-    ReadyToRun,
+    ReadyToRun {
+        /// Address of the MethodDesc (VA), which the profiling interface calls a FunctionID.
+        method: u64,
+        /// Start of the method's code (VA).
+        start: u64,
+    },
+    /// A stub of the runtime.
+    Stub,
     /// Code that is in no module, and that the runtime does not know by contract.
     Unknown,
 }
@@ -46,8 +55,8 @@ pub struct StackFrame {
 pub enum StackEnd {
     /// The unwinder's reason; [`UnwindError::EndOfStack`] is the normal one.
     Unwind(UnwindError),
-    /// The runtime's map of code contradicts itself, or is unknown.
-    Code(CodeLookupError),
+    /// The runtime's map of code contradicts itself, or is unknown. The last frame is that of the code.
+    Code(InspectError),
     /// The stack has more frames than this crate reads.
     TooManyFrames,
 }
@@ -68,6 +77,7 @@ pub struct StackWalker<'m, 'a, M: ?Sized> {
     memory: &'m M,
     map: CodeMap<'a>,
     manager: Option<ExecutionManager>,
+    ready_to_run: Option<ReadyToRunLayout>,
     /// Jitted methods of the map, by the start of their code (VA).
     methods: BTreeMap<u64, JittedMethod>,
 }
@@ -76,8 +86,10 @@ impl<'m, 'a, M: Memory + ?Sized> StackWalker<'m, 'a, M> {
     /// Creates a walker. `map` has the code of the modules (`clr_dump::CoreDump::code_map`); with a runtime that has the contract
     /// of code, jitted methods are found when a walk meets them.
     pub fn new(memory: &'m M, map: CodeMap<'a>, runtime: Option<&Runtime>) -> Self {
-        let manager = runtime.and_then(|it| ExecutionManager::new(it.descriptor()).ok());
-        Self { memory, map, manager, methods: BTreeMap::new() }
+        let descriptor = runtime.map(Runtime::descriptor);
+        let manager = descriptor.and_then(|it| ExecutionManager::new(it).ok());
+        let ready_to_run = descriptor.and_then(|it| ReadyToRunLayout::new(it).ok());
+        Self { memory, map, manager, ready_to_run, methods: BTreeMap::new() }
     }
 
     /// Walks a stack from the registers of a stopped thread.
@@ -115,7 +127,7 @@ impl<'m, 'a, M: Memory + ?Sized> StackWalker<'m, 'a, M> {
     }
 
     /// Returns the kind of code at `rip`, and adds a jitted method to the map.
-    fn code_at(&mut self, rip: u64, position: Position) -> Result<CodeKind, CodeLookupError> {
+    fn code_at(&mut self, rip: u64, position: Position) -> Result<CodeKind, InspectError> {
         // A return address may lie after the last instruction of its function.
         let address = match position {
             Position::Interrupted => rip,
@@ -137,10 +149,16 @@ impl<'m, 'a, M: Memory + ?Sized> StackWalker<'m, 'a, M> {
                 self.methods.insert(start, method);
                 Ok(CodeKind::Jitted { method: desc, start })
             }
-            Some(CodeAt::ReadyToRun { .. }) => Ok(CodeKind::ReadyToRun),
-            Some(CodeAt::StubBlock { .. } | CodeAt::Stubs { .. }) | None => {
-                Ok(self.native_at(address))
+            Some(CodeAt::ReadyToRun { range, module }) => {
+                let Some(layout) = &self.ready_to_run else { return Ok(CodeKind::Unknown) };
+                let found = layout.find(self.memory, module, range.start, address)?;
+                Ok(found.map_or(CodeKind::Stub, |found| CodeKind::ReadyToRun {
+                    method: found.desc,
+                    start: found.start,
+                }))
             }
+            Some(CodeAt::StubBlock { .. } | CodeAt::Stubs { .. }) => Ok(CodeKind::Stub),
+            None => Ok(self.native_at(address)),
         }
     }
 

@@ -151,7 +151,7 @@ impl ThreadLayout {
     }
 }
 
-fn read_u32<M: Memory + ?Sized>(memory: &M, address: u64) -> Result<u32, Unreadable> {
+pub(crate) fn read_u32<M: Memory + ?Sized>(memory: &M, address: u64) -> Result<u32, Unreadable> {
     let mut bytes = [0; 4];
     memory.read(address, &mut bytes)?;
     Ok(u32::from_le_bytes(bytes))

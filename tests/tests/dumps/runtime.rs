@@ -1,9 +1,10 @@
 //! The runtime in dumps, as ClrMD has it.
 
 use crate::collection::{Dump, number};
-use clr_dump::StoppedProcess as _;
+use clr_dump::{CoreDump, StoppedProcess as _};
 use clr_inspect::{
-    CodeKind, FrameKind, InspectError, Mode, Runtime, StackEnd, StackFrame, StackWalker,
+    CodeKind, FrameKind, InspectError, MethodNames, Mode, Runtime, StackEnd, StackFrame,
+    StackWalker,
 };
 use clr_unwind::UnwindError;
 use serde_json::Value;
@@ -93,10 +94,24 @@ fn is_same(frame: &StackFrame, method: &Value, before: &Value) -> bool {
         CodeKind::Jitted { method: desc, start: found } => {
             found == start && desc == number(&method["method_desc"]) && method["compiled"] == "Jit"
         }
-        CodeKind::ReadyToRun => method["compiled"] == "Ngen",
+        CodeKind::ReadyToRun { method: desc, start: found } => {
+            found == start && desc == number(&method["method_desc"]) && method["compiled"] == "Ngen"
+        }
         _ => false,
     };
     rsp == sp && (rip == ip || is_near) && is_right_kind
+}
+
+/// Compares the name of a method, without its signature.
+fn assert_name(names: &mut MethodNames<'_, CoreDump<'_>>, code: CodeKind, known: &Value) {
+    let (CodeKind::Jitted { method, .. } | CodeKind::ReadyToRun { method, .. }) = code else {
+        panic!("{code:?}");
+    };
+    let name = names.name(method).unwrap();
+    let (expected, _) = known["method"].as_str().unwrap().split_once('(').unwrap();
+    assert_eq!(name.to_string(), expected);
+    assert_eq!(u64::from(name.token), number(&known["token"]), "{expected}");
+    assert_eq!(name.module.rsplit('/').next(), known["module"].as_str(), "{expected}");
 }
 
 #[test]
@@ -107,6 +122,7 @@ fn external_managed_frames_are_those_of_clrmd() {
     for dump in dumps().filter(|dump| !dump.name.starts_with("9.")) {
         let (process, known) = (dump.open(), dump.json("clrmd"));
         let runtime = Runtime::find(&process).unwrap();
+        let mut names = MethodNames::new(&process, &runtime).unwrap();
         let mut walker = StackWalker::new(&process, process.code_map(), Some(&runtime));
         for known in known["threads"].as_array().unwrap() {
             let id = known["os_id"].as_u64().unwrap() as u32;
@@ -117,7 +133,8 @@ fn external_managed_frames_are_those_of_clrmd() {
             let mut before = &Value::Null;
             for known in known["stack"].as_array().unwrap() {
                 let is_method = known["kind"] == "method" && known["sp"] != "0x0";
-                if is_method && rest.any(|frame| is_same(frame, known, before)) {
+                if is_method && let Some(frame) = rest.find(|it| is_same(it, known, before)) {
+                    assert_name(&mut names, frame.code, known);
                     same += 1;
                 } else if is_method {
                     println!("{} {id}: {known} not in {:x?}", dump.name, stack.frames);
@@ -127,7 +144,7 @@ fn external_managed_frames_are_those_of_clrmd() {
                 before = known;
             }
             let is_managed = |frame: &&StackFrame| {
-                matches!(frame.code, CodeKind::Jitted { .. } | CodeKind::ReadyToRun)
+                matches!(frame.code, CodeKind::Jitted { .. } | CodeKind::ReadyToRun { .. })
             };
             let managed = stack.frames.iter().filter(is_managed).count();
             let methods = known["stack"].as_array().unwrap().iter();

@@ -25,6 +25,8 @@ pub enum CodeAt {
     ReadyToRun {
         /// Addresses of the image (VA).
         range: Range<u64>,
+        /// The runtime's Module of the image (VA).
+        module: u64,
     },
     /// Precode and other stubs outside code heaps.
     Stubs {
@@ -124,8 +126,8 @@ impl ExecutionManager {
     ) -> Result<Option<CodeAt>, CodeLookupError> {
         let Some(section) = self.sections.find(memory, address)? else { return Ok(None) };
         let range = section.range.clone();
-        if section.is_ready_to_run {
-            return Ok(Some(CodeAt::ReadyToRun { range }));
+        if section.module != 0 {
+            return Ok(Some(CodeAt::ReadyToRun { range, module: section.module }));
         }
         if section.is_stubs {
             return Ok(Some(CodeAt::Stubs { range }));
@@ -159,7 +161,7 @@ impl ExecutionManager {
     ) -> Result<Vec<Result<CodeAt, CodeLookupError>>, CodeLookupError> {
         let mut code = Vec::new();
         for section in self.sections.all(memory)? {
-            if section.is_ready_to_run || section.is_stubs {
+            if section.module != 0 || section.is_stubs {
                 continue;
             }
             let heap = self.heap(memory, &section)?;

@@ -32,7 +32,8 @@ pub(super) struct RangeSection {
     pub(super) range: Range<u64>,
     /// Address of the `CodeHeapListNode` (VA), if the section is a code heap.
     pub(super) heap: u64,
-    pub(super) is_ready_to_run: bool,
+    /// Address of the ready-to-run image's Module (VA), or 0.
+    pub(super) module: u64,
     /// True for stubs outside code heaps.
     pub(super) is_stubs: bool,
 }
@@ -164,8 +165,8 @@ impl RangeSections {
         if !covers || !is_one || !has_heap || !known {
             return Err(CodeLookupError::RangeSection { address });
         }
-        let [is_ready_to_run, _, is_stubs] = kinds;
-        Ok(Some(RangeSection { range, heap, is_ready_to_run, is_stubs }))
+        let [_, _, is_stubs] = kinds;
+        Ok(Some(RangeSection { range, heap, module, is_stubs }))
     }
 }
 

@@ -120,7 +120,7 @@ fn stubs_images_and_foreign_addresses_are_distinguished() {
     let kind = StubBlockKind(6);
     assert_eq!(find(&process, STUBS + 5), Ok(Some(CodeAt::StubBlock { start: STUBS, kind })));
     let range = BASE + 0x1_0000..BASE + 0x1_8000;
-    let image = Ok(Some(CodeAt::ReadyToRun { range: range.clone() }));
+    let image = Ok(Some(CodeAt::ReadyToRun { range: range.clone(), module: 0x9000 }));
     assert_eq!(find(&process, range.start), image);
     assert_eq!(find(&process, range.end - 1), image);
     assert_eq!(find(&process, range.end), Ok(None), "after the last fragment");

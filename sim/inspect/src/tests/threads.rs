@@ -1,22 +1,17 @@
-//! A runtime's data written here and read back.
-
+use super::Parts;
 use crate::{ExplicitFrame, FrameKind, InspectError, Mode, Runtime};
-use clr_unwind::{Segment, Segments, Unreadable};
+use clr_unwind::{Segments, Unreadable};
 use clr_walker::jitted::contracts::{ContractError, ContractVersion};
 
 /// Addresses of what the runtime has: its descriptor, a variable, the list, threads, a stack.
 const DESCRIPTOR: u64 = 0x1000;
-const TEXT: u64 = 0x2000;
 const STORE: u64 = 0x3000;
 const THREADS: [u64; 2] = [0x4000, 0x5000];
 const STACK: u64 = 0x8000;
 /// Where the text says that a thread has its link to the next.
 const LINK: usize = 0x40;
 
-/// Memory of a process: parts by address.
-struct Process {
-    parts: Vec<(u64, Vec<u8>)>,
-}
+struct Process(Parts);
 
 impl Process {
     /// Creates a process with two threads, by the descriptor of .NET 9 and 10, or of .NET 11.
@@ -29,12 +24,9 @@ impl Process {
             "FinalizerThread":[[2],"pointer"],"HijackFrameIdentifier":["0x77","uint64"]}},
             "contracts":{{"Thread":{contract}}}}}"#
         );
-        let mut process = Self { parts: Vec::new() };
-        process.part(DESCRIPTOR, 0x200).part(TEXT, text.len()).part(STORE, 0x40).part(STACK, 0x100);
-        process.parts[1].1.copy_from_slice(text.as_bytes());
-        process.put(DESCRIPTOR, u64::from_le_bytes(*b"DNCCDAC\0"));
-        process.put(DESCRIPTOR + 8, 1 | (text.len() as u64) << 32).put(DESCRIPTOR + 16, TEXT);
-        process.put(DESCRIPTOR + 24, 3).put(DESCRIPTOR + 32, 0x1100);
+        let mut process = Parts::default();
+        process.put_descriptor(DESCRIPTOR, &text, 0x1100);
+        process.part(0x1100, 0x100).part(STORE, 0x40).part(STACK, 0x100);
         // The pointers, and what they lead to.
         process.put(0x1100, 0x1180).put(0x1108, 0x1188).put(0x1110, 0x1190);
         process.put(0x1180, STORE).put(0x1188, 0).put(0x1190, THREADS[1]);
@@ -46,7 +38,7 @@ impl Process {
             process.put(thread + 24, 100 + index as u64);
             process.put(thread + LINK as u64, links[index + 1]);
         }
-        process
+        Self(process)
     }
 
     /// .NET 10: links lead to links.
@@ -55,23 +47,13 @@ impl Process {
         Self::new(0, "1", [first, second, 0])
     }
 
-    fn part(&mut self, address: u64, size: usize) -> &mut Self {
-        self.parts.push((address, vec![0; size]));
-        self
-    }
-
     fn put(&mut self, address: u64, word: u64) -> &mut Self {
-        let is_in =
-            |part: &&mut (u64, Vec<u8>)| (part.0..part.0 + part.1.len() as u64).contains(&address);
-        let (start, bytes) = self.parts.iter_mut().find(is_in).unwrap();
-        let at = (address - *start) as usize;
-        bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        self.0.put(address, word);
         self
     }
 
     fn memory(&self) -> Segments<'_> {
-        let segments = self.parts.iter().map(|(address, bytes)| Segment::new(*address, bytes));
-        Segments::new(segments).unwrap()
+        self.0.memory()
     }
 
     fn runtime(&self) -> Runtime {

@@ -9,3 +9,4 @@ mod pages;
 mod runtime;
 mod stacks;
 mod threads;
+mod waits;

@@ -39,6 +39,7 @@
 //! | `dumped` | the pages of the dump |
 //! | `notes` | the notes of a core: threads, mapped files, the auxiliary vector |
 //! | `threads` | a thread and its registers |
+//! | `waits` | what a thread waits for |
 //! | `headers` | ELF headers in files and in memory |
 //! | `pe_headers` | PE headers |
 //! | `modules` | loaded images: those whose segments are mapped in order |
@@ -64,6 +65,7 @@ mod symbols;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod waits;
 
 pub use core_dump::CoreDump;
 pub use error::{DumpError, MappedFileError};
@@ -73,3 +75,4 @@ pub use modules::{Module, ModuleFile, ModuleKind};
 pub use notes::Mapping;
 pub use process::{Missing, StoppedProcess};
 pub use threads::Thread;
+pub use waits::Wait;

@@ -4,6 +4,7 @@ mod damage;
 mod modules;
 mod notes;
 mod pages;
+mod waits;
 mod writer;
 
 use crate::{CoreDump, DumpError, Files};

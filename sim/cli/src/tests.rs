@@ -10,6 +10,7 @@ mod fields;
 mod histories;
 mod images;
 mod import;
+mod inspect;
 mod lint;
 mod lsp;
 mod mistakes;
@@ -182,6 +183,7 @@ fn help_is_the_same_everywhere() {
         ("help_minimize", &["minimize", "--help"]),
         ("help_show", &["show", "--help"]),
         ("help_lint", &["lint", "--help"]),
+        ("help_inspect", &["inspect", "--help"]),
         ("help_explain", &["explain", "--help"]),
         ("help_trace", &["trace", "--help"]),
         ("help_emit", &["emit", "--help"]),

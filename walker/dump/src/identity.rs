@@ -1,6 +1,6 @@
 //! Which file it is.
 
-use crate::headers::{ImageHeaders, Read};
+use crate::headers::{ImageHeaders, Read, read_file};
 use object::elf;
 use std::fmt::{Display, Formatter};
 
@@ -57,6 +57,11 @@ pub(crate) enum Layout {
 }
 
 impl Identity {
+    /// Returns the identity of a file, or `None` if it is no image, or one without a build id.
+    pub fn of_file(file: &[u8]) -> Option<Self> {
+        Self::of(Layout::File, &|offset, buffer| read_file(file, offset, buffer))
+    }
+
     /// Returns the identity of an image.
     pub(crate) fn of(layout: Layout, read: Read<'_>) -> Option<Self> {
         let mut magic = [0; 4];

@@ -2,7 +2,7 @@
 
 use crate::error::MappedFileError;
 use crate::headers::{ImageHeaders, read_file};
-use crate::identity::{Identity, Layout};
+use crate::identity::Identity;
 use crate::pe_headers::PeHeaders;
 use crate::process::Missing;
 use crate::relocations::{Change, Relocations};
@@ -43,7 +43,7 @@ impl<'f> MappedFile<'f> {
     /// Reads the headers and relocations of a file, which must have this identity.
     pub(crate) fn read(bytes: &'f [u8], identity: &Identity) -> Result<Self, MappedFileError> {
         let read = |offset: u64, buffer: &mut [u8]| read_file(bytes, offset, buffer);
-        if Identity::of(Layout::File, &read).as_ref() != Some(identity) {
+        if Identity::of_file(bytes).as_ref() != Some(identity) {
             return Err(MappedFileError::Different);
         }
         let contents = match identity {

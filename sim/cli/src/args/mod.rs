@@ -4,6 +4,7 @@ mod begin;
 mod generators;
 mod histories;
 mod host;
+mod inspect;
 mod lint;
 mod renamed;
 mod run;
@@ -18,6 +19,7 @@ pub(crate) use histories::{
     DrawArgs, ExploreArgs, ReplayArgs, SearchArgs, SettingsArgs, StrategyChoice,
 };
 pub(crate) use host::{HostArgs, LimitArgs};
+pub(crate) use inspect::InspectArgs;
 pub(crate) use lint::{LintArgs, LintFormat};
 pub(crate) use renamed::renamed;
 pub(crate) use run::RunArgs;
@@ -63,6 +65,7 @@ Examples:
   clrsim import my.walks.jsonl.gz --walk 12 -o my.kdl
                                            write a recorded walk as a text
   clrsim lint my.dll                       judge the unwind data of an image
+  clrsim inspect core.1234                 print the threads of a core dump
   clrsim trace programs/tail_call.kdl      print the run of a program, with its stack
   clrsim emit my.kdl -o my/images          write a program's images for other tools
   clrsim rules C-044                       print a rule of the CLR
@@ -268,6 +271,7 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     Host(Box<HostArgs>),
     Lint(LintArgs),
+    Inspect(InspectArgs),
     New(NewArgs),
     List(ListArgs),
     Fmt(FmtArgs),

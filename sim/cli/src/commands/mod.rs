@@ -13,6 +13,7 @@ mod history;
 #[cfg(all(feature = "host", target_pointer_width = "64"))]
 pub(crate) mod host;
 pub(crate) mod import;
+pub(crate) mod inspect;
 pub(crate) mod lint;
 pub(crate) mod list;
 #[cfg(feature = "lsp")]

@@ -96,8 +96,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// The crates that the tool depends on: what the tests need, without the second opinion.
 const TOOL: &[&str] = ALL.split_at(1).1;
 
-/// The crates that the tests of the whole system depend on: what the tool needs, without the guest and traces.
-const TESTS: &[&str] = ALL.split_at(ALL.len() - 2).0;
+/// The crates that the tests of the whole system depend on: what the tool needs, without the guest, traces and dumps.
+const TESTS: &[&str] = ALL.split_at(ALL.len() - 4).0;
 
 const ALL: &[&str] = &[
     "clr-reference",
@@ -118,10 +118,12 @@ const ALL: &[&str] = &[
     "clr-sim",
     "clr-guest",
     "clr-trace",
+    "clr-dump",
+    "clr-inspect",
 ];
 
-/// The crates that the facade depends on: the same without the host, the guest, traces and the facade.
-const BELOW_THE_FACADE: &[&str] = TOOL.split_at(TOOL.len() - 4).0;
+/// The crates that the facade depends on: the same without the host, the guest, traces, dumps and the facade.
+const BELOW_THE_FACADE: &[&str] = TOOL.split_at(TOOL.len() - 6).0;
 
 /// Dev-dependencies within the workspace. They must not point at the crate's own dependants, or
 /// publishing would go in a circle.

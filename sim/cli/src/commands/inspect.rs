@@ -1,0 +1,207 @@
+//! `clrsim inspect`: the threads of a core dump.
+
+use crate::PASSED;
+use crate::args::InspectArgs;
+use crate::input::Source;
+use crate::render::console::{Console, DIM, HEAD};
+use crate::render::error::CliError;
+use clr_dump::{CoreDump, Identity, StoppedProcess as _, Thread, Wait};
+use clr_inspect::{
+    CodeKind, FrameKind, InspectError, ManagedThread, MethodNames, Mode, Runtime, Stack, StackEnd,
+    StackFrame, StackWalker,
+};
+use clr_unwind::UnwindError;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// Prints the process and returns the exit code.
+pub(crate) fn inspect(args: &InspectArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let source = Source::find(&args.dump)?;
+    let bytes = source.read()?;
+    let files = find_files(&bytes, &args.files).map_err(|error| source.error(error))?;
+    let find = |path: &str, identity: &Identity| {
+        files.get(&(path.to_owned(), identity.clone())).map(Vec::as_slice)
+    };
+    let files: &dyn clr_dump::Files<'_> = &find;
+    let process = CoreDump::open(&bytes, files).map_err(|error| source.error(error))?;
+    write_files(&process, console)?;
+    let runtime = Runtime::find(&process);
+    let managed = write_runtime(&process, runtime.as_ref(), console)?;
+    let runtime = runtime.ok();
+    let mut walker = StackWalker::new(&process, process.code_map(), runtime.as_ref());
+    let names = runtime.as_ref().map(|runtime| MethodNames::new(&process, runtime));
+    let mut names = names.and_then(Result::ok);
+    for thread in process.threads() {
+        let known = managed.iter().find(|known| known.os_id == thread.id);
+        write_thread(&process, thread, known, console)?;
+        let stack = walker.walk(&thread.registers);
+        for frame in &stack.frames {
+            writeln!(console.out, "  {}", line(&process, frame, names.as_mut()))?;
+        }
+        write_end(&stack, console)?;
+        write_frames(known, console)?;
+    }
+    Ok(PASSED)
+}
+
+/// Files by path and identity.
+type FoundFiles = BTreeMap<(String, Identity), Vec<u8>>;
+
+/// Reads the files that a dump asks for. The dump is opened twice: to know which they are, and with them.
+fn find_files(dump: &[u8], folders: &[PathBuf]) -> Result<FoundFiles, clr_dump::DumpError> {
+    let wanted = Mutex::new(BTreeSet::new());
+    let ask = |path: &str, identity: &Identity| {
+        if let Ok(mut wanted) = wanted.lock() {
+            wanted.insert((path.to_owned(), identity.clone()));
+        }
+        None
+    };
+    let files: &dyn clr_dump::Files<'_> = &ask;
+    CoreDump::open(dump, files)?;
+    let wanted = wanted.into_inner().unwrap_or_default();
+    let found = wanted.into_iter().filter_map(|(path, identity)| {
+        let bytes = candidates(&path, folders).find_map(|candidate| {
+            let bytes = fs::read(candidate).ok()?;
+            (Identity::of_file(&bytes).as_ref() == Some(&identity)).then_some(bytes)
+        })?;
+        Some(((path, identity), bytes))
+    });
+    Ok(found.collect())
+}
+
+/// Returns where a file of the process may be here.
+fn candidates<'a>(path: &'a str, folders: &'a [PathBuf]) -> impl Iterator<Item = PathBuf> + 'a {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let inside = path.trim_start_matches('/');
+    let in_folder = move |folder: &'a PathBuf| [folder.join(inside), folder.join(name)];
+    folders.iter().flat_map(in_folder).chain([Path::new(path).to_owned()])
+}
+
+/// Prints how many threads and modules there are, and the modules without their files.
+fn write_files(process: &CoreDump<'_>, console: &mut Console<'_>) -> Result<(), CliError> {
+    let (threads, modules) = (process.threads().len(), process.modules());
+    writeln!(console.out, "{HEAD}process{HEAD:#} of {threads} threads, {} modules", modules.len())?;
+    for module in modules {
+        if let Err(error) = module.file {
+            writeln!(console.out, "  {}: {error}", module.path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints what the runtime says of itself. Returns its threads.
+fn write_runtime(
+    process: &CoreDump<'_>,
+    runtime: Result<&Runtime, &InspectError>,
+    console: &mut Console<'_>,
+) -> Result<Vec<ManagedThread>, CliError> {
+    let read = runtime.map_err(|error| *error).and_then(|runtime| {
+        let (store, list) = (runtime.thread_store(process)?, runtime.threads(process)?);
+        Ok((runtime, store, list))
+    });
+    let (runtime, store, list) = match read {
+        Ok(read) => read,
+        Err(error) => {
+            writeln!(console.out, "{HEAD}runtime{HEAD:#}: {error}")?;
+            return Ok(Vec::new());
+        }
+    };
+    writeln!(console.out, "{HEAD}runtime{HEAD:#} {}: {} threads", runtime.path(), store.count)?;
+    if let Some(suspender) = store.suspender {
+        let thread = list.threads.iter().find(|thread| thread.address == suspender);
+        let id =
+            thread.map_or_else(|| format!("{suspender:#x}"), |thread| thread.os_id.to_string());
+        writeln!(console.out, "  thread {id} suspends the others")?;
+    }
+    if let Err(error) = list.end {
+        writeln!(console.out, "  {error}")?;
+    }
+    Ok(list.threads)
+}
+
+/// Prints the heading of a thread.
+fn write_thread(
+    process: &CoreDump<'_>,
+    thread: &Thread,
+    known: Option<&ManagedThread>,
+    console: &mut Console<'_>,
+) -> Result<(), CliError> {
+    write!(console.out, "\n{HEAD}thread {}{HEAD:#}", thread.id)?;
+    if let Some(known) = known {
+        let mode = match known.mode {
+            Mode::Cooperative => "cooperative",
+            Mode::Preemptive => "preemptive",
+        };
+        write!(console.out, ", managed {}, {mode}", known.id)?;
+        if known.state.is_suspension_pending() {
+            write!(console.out, ", to be suspended")?;
+        }
+    }
+    match Wait::of(process, thread) {
+        Some(Wait::Mutex { address, owner }) => {
+            write!(console.out, ", waits for the mutex {address:#x} of thread {owner}")?;
+        }
+        Some(Wait::Thread { id }) => write!(console.out, ", waits for the end of thread {id}")?,
+        Some(Wait::Word { address, .. }) => {
+            write!(console.out, ", waits for a word at {address:#x}")?;
+        }
+        Some(Wait::Call { number }) => write!(console.out, ", in system call {number}")?,
+        _ => {}
+    }
+    Ok(writeln!(console.out)?)
+}
+
+/// Returns the line of a frame.
+fn line(
+    process: &CoreDump<'_>,
+    frame: &StackFrame,
+    names: Option<&mut MethodNames<'_, CoreDump<'_>>>,
+) -> String {
+    let (rip, rsp) = (frame.registers.rip, frame.registers.rsp());
+    let managed = |method: u64, start: u64| {
+        let name = names.map(|names| names.name(method));
+        let name = match name {
+            Some(Ok(name)) => name.to_string(),
+            Some(Err(error)) => format!("method {method:#x} ({error})"),
+            None => format!("method {method:#x}"),
+        };
+        format!("{name}+{:#x}", rip.wrapping_sub(start))
+    };
+    let code = match (frame.code, process.module_at(rip)) {
+        (CodeKind::Jitted { method, start } | CodeKind::ReadyToRun { method, start }, _) => {
+            managed(method, start)
+        }
+        (CodeKind::Stub, _) => "a stub of the runtime".to_owned(),
+        (_, Some(module)) => format!("{}+{:#x}", module.name(), rip - module.range.start),
+        (_, None) => "unknown code".to_owned(),
+    };
+    format!("{DIM}{rsp:#018x} {rip:#018x}{DIM:#} {code}")
+}
+
+/// Prints why a stack has no more frames, unless it is its end.
+fn write_end(stack: &Stack, console: &mut Console<'_>) -> Result<(), CliError> {
+    match &stack.end {
+        StackEnd::Unwind(UnwindError::EndOfStack { .. }) => {}
+        StackEnd::Unwind(error) => writeln!(console.out, "  … {error}")?,
+        StackEnd::Code(error) => writeln!(console.out, "  … {error}")?,
+        _ => writeln!(console.out, "  … more frames than are read")?,
+    }
+    Ok(())
+}
+
+/// Prints the runtime's Frames of a thread.
+fn write_frames(known: Option<&ManagedThread>, console: &mut Console<'_>) -> Result<(), CliError> {
+    let Some(known) = known else { return Ok(()) };
+    for frame in &known.frames {
+        match frame.kind {
+            FrameKind::Named(name) => writeln!(console.out, "  Frame {:#x} {name}", frame.address)?,
+            _ => writeln!(console.out, "  Frame {:#x}", frame.address)?,
+        }
+    }
+    if let Err(error) = known.frames_end {
+        writeln!(console.out, "  … {error}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,50 @@
+use super::*;
+
+/// Returns a core of one thread, 7, stopped at 0x1111 in the system call 7, outside of any module.
+fn core() -> Vec<u8> {
+    let words = |words: &[u64]| words.iter().flat_map(|it| it.to_le_bytes()).collect::<Vec<u8>>();
+    let mut registers = [0; 27];
+    // orig_rax, rip and rsp in `struct user_regs_struct`.
+    (registers[15], registers[16], registers[19]) = (7, 0x1111, 0x2222);
+    let mut note = [5_u32, 336, 1].iter().flat_map(|it| it.to_le_bytes()).collect::<Vec<u8>>();
+    note.extend(b"CORE\0\0\0\0");
+    let status = note.len();
+    note.resize(status + 112, 0);
+    note[status + 32] = 7;
+    note.extend(words(&registers));
+    note.extend(words(&[0]));
+    let mut core = b"\x7FELF\x02\x01\x01".to_vec();
+    core.resize(16, 0);
+    core.extend([4, 0, 62, 0, 1, 0, 0, 0]);
+    core.extend(words(&[0, 64, 0]));
+    core.extend([0, 0, 0, 0, 64, 0, 56, 0, 1, 0, 64, 0, 0, 0, 0, 0]);
+    core.extend([4, 0, 0, 0, 0, 0, 0, 0]);
+    core.extend(words(&[120, 0, 0, note.len() as u64, 0, 4]));
+    core.extend(note);
+    core
+}
+
+#[test]
+fn a_process_without_a_runtime() {
+    let folder = Folder::new();
+    let path = folder.write("core", &core());
+    let answer = folder.clrsim(&["inspect", &path]);
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    insta::assert_snapshot!("process", answer.out);
+}
+
+#[test]
+fn what_is_no_dump_is_refused_with_its_place() {
+    let folder = Folder::new();
+    let mut cut = core();
+    cut.truncate(400);
+    for (bytes, said) in [
+        (&b"no dump"[..], "not an ELF core for x86-64"),
+        (&cut, "are beyond the end of the dump (0x190)"),
+    ] {
+        let path = folder.write("core", bytes);
+        let answer = folder.clrsim(&["inspect", &path]);
+        assert_eq!((answer.code, answer.out.as_str()), (2, ""));
+        assert!(answer.err.contains(said), "{}", answer.err);
+    }
+}

@@ -144,7 +144,9 @@ fn head(source: &Source, walk: &WalkLine) -> String {
 /// Lists the walks.
 fn list(source: &Source, recording: &Recording, console: &mut Console<'_>) -> io::Result<()> {
     let (count, on) = (counted(recording.walks.len(), "walk", "walks"), recording.generation);
-    writeln!(console.out, "{HEAD}{}{HEAD:#}: {count} on {on}", source.name)?;
+    let cut = recording.cut.map(|line| format!("; the file ends within line {line}"));
+    let cut = cut.unwrap_or_default();
+    writeln!(console.out, "{HEAD}{}{HEAD:#}: {count} on {on}{cut}", source.name)?;
     for walk in &recording.walks {
         let WalkLine { n, situation, variant, result, .. } = walk;
         let count = result.callback_count.map_or(result.callbacks.len(), |count| count as usize);

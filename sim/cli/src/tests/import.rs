@@ -175,7 +175,10 @@ fn walks_without_a_text_and_wrong_arguments_are_errors() {
     let folder = Folder::new();
     folder.write("there.kdl", b"");
     folder.write("bad.walks.jsonl.gz", fixture(BAD_SEED));
-    folder.write("cut.walks.jsonl", content(ASYNC).get(..3000).unwrap());
+    let cut = &content(ASYNC)[..3000];
+    folder.write("cut.walks.jsonl", &[cut, b"\n"].concat());
+    let killed = folder.clrsim(&["import", &folder.write("killed.walks.jsonl", cut)]);
+    assert!(killed.code == 0 && killed.out.contains("; the file ends within line "));
     let there = folder.path("there.kdl");
     let (bad, cut) = (folder.path("bad.walks.jsonl.gz"), folder.path("cut.walks.jsonl"));
     let mut answers = String::new();

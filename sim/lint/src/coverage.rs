@@ -74,7 +74,7 @@ pub(crate) fn after_padding(region: &CodeRegion<'_>, range: Range<u32>) -> u32 {
     }
 }
 
-/// Returns the number of bytes behind the form byte of a long nop.
+/// Returns the number of bytes after the form byte of a long nop.
 fn operand(form: u8, more: &[u8]) -> usize {
     let scaled = usize::from(form & 7 == 4);
     let is_wide = form >> 6 == 0

@@ -22,7 +22,7 @@ pub(crate) fn without_startup(region: &CodeRegion<'_>, gaps: &mut Vec<Range<u32>
     size
 }
 
-/// Returns where a gap goes on behind the functions of crtbegin.o, or begins.
+/// Returns where a gap goes on after the functions of crtbegin.o, or begins.
 fn startup(region: &CodeRegion<'_>, gap: Range<u32>) -> u32 {
     let mut at = gap.start;
     // _start comes before it, and has data in most programs.
@@ -62,7 +62,7 @@ fn startup(region: &CodeRegion<'_>, gap: Range<u32>) -> u32 {
     at
 }
 
-/// Returns the RVAs at which functions may begin in `gaps`: by symbols, or as the first code behind padding.
+/// Returns the RVAs at which functions may begin in `gaps`: by symbols, or as the first code after padding.
 /// True if it is certain.
 pub(crate) fn entries(layout: &Layout<'_>, gaps: &[Range<u32>]) -> Vec<(u32, bool)> {
     let mut entries = Vec::new();
@@ -107,7 +107,7 @@ fn makes_frame(region: &CodeRegion<'_>, rva: u32) -> bool {
     )
 }
 
-/// Returns the RVA behind the last instruction that was executed without a hole from `entry`.
+/// Returns the RVA after the last instruction that was executed without a hole from `entry`.
 pub(crate) fn end(entry: u32, explored: &Explored) -> u32 {
     let mut end = entry;
     for (rva, point) in explored.points.range(entry..) {

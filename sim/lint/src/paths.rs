@@ -41,7 +41,7 @@ struct Path {
     /// an effect, and after a guessed jump table or a jump to another range of unwind data. A wrong answer here is
     /// not reported.
     is_doubtful: bool,
-    /// True if the answer at the call was wrong, so that wrong answers behind it say nothing of whether it
+    /// True if the answer at the call was wrong, so that wrong answers after it say nothing of whether it
     /// returns.
     is_wrong: bool,
     /// RVA of the instruction before.
@@ -254,7 +254,7 @@ impl<'m, 'a> Paths<'m, 'a> {
                 return None;
             }
             if path.is_doubtful && instruction.mnemonic() == Mnemonic::Nop {
-                // Padding behind a call that does not return, perhaps.
+                // Padding after a call that does not return, perhaps.
                 return Some(Answer::NotJudged);
             }
             // Where the data describes the epilogue, the data is wrong.

@@ -157,7 +157,7 @@ impl<'m, 'a> Sweep<'m, 'a> {
         match (wrong.blame, wrong.cause) {
             // A leaf's caller may be found by chance.
             (_, Cause::NoData) if !self.extents.has_data(rva) => (Blame::Data, Cause::NoData),
-            // A call is the last instruction: Windows looks up the function behind it.
+            // A call is the last instruction: Windows looks up the function after it.
             (blame, Cause::NoData) => (blame, Cause::Other),
             // By the rules of ntdll such a function has no epilogue either.
             _ if self.extents.has_handler_alone(rva) => (Blame::Data, Cause::HandlerAlone),
@@ -233,7 +233,7 @@ impl<'m, 'a> Sweep<'m, 'a> {
                     finding.function.end = finding.function.end.max(rva + 1);
                 }
                 _ => {
-                    // It may be entered behind its first instruction.
+                    // It may be entered after its first instruction.
                     let entered = start.min(rva)..start.max(rva) + 1;
                     findings.push(Finding {
                         function: self.extents.of(rva).unwrap_or(entered),

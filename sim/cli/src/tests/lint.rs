@@ -62,7 +62,7 @@ fn a_table_that_is_not_aligned_is_a_finding() {
     let len = table.len() - 12;
     bytes.copy_within(at..at + len, at + 2);
     let headers = u32::from_le_bytes(*bytes[0x3C..].first_chunk().unwrap()) as usize;
-    // The exception directory is the fourth, behind 24 bytes of headers and 112 of the optional one.
+    // The exception directory is the fourth, after 24 bytes of headers and 112 of the optional one.
     let directory = headers + 24 + 112 + 3 * 8;
     bytes[directory] += 2;
     bytes[directory + 4..directory + 8].copy_from_slice(&(len as u32).to_le_bytes());

@@ -90,7 +90,7 @@ impl Executor {
         }
         let is_direct = instruction.op0_kind() == OpKind::NearBranch64;
         let target = is_direct.then(|| instruction.near_branch_target());
-        // Code that asks where it is pops its own address. A function that begins right behind a call of it,
+        // Code that asks where it is pops its own address. A function that begins right after a call of it,
         // which does not return, begins otherwise.
         let is_push = matches!(following, [0x50..=0x57, ..] | [0x41, 0x50..=0x57, ..]);
         if target == Some(instruction.next_ip()) && !is_push {

@@ -19,7 +19,7 @@ const DIRECT: u64 = 5;
 pub(super) enum Call {
     /// It leads to the frame's instruction.
     Proved,
-    /// It may: the target, or a jump behind it, is in a register or in memory.
+    /// It may: the target, or a jump after it, is in a register or in memory.
     Open,
     /// It does not.
     Wrong,

@@ -279,7 +279,7 @@ impl Copy {
         }
     }
 
-    /// Makes a system call that stays in the copy, or gives it a result with which a wait ends. `now.rip` is behind
+    /// Makes a system call that stays in the copy, or gives it a result with which a wait ends. `now.rip` is after
     /// the instruction.
     fn system_call(
         &mut self,

@@ -1,4 +1,4 @@
-//! Calls of native code that the runtime has recorded, behind code that cannot be unwound.
+//! Calls of native code that the runtime has recorded, after code that cannot be unwound.
 
 use super::*;
 

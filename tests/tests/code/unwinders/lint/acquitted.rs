@@ -93,7 +93,7 @@ fn a_tail_call_into_the_middle_of_a_merged_entry_leaves() {
     assert_eq!(report.totals.not_judged, 0, "{:?}", report.totals);
 }
 
-/// A call of the function right behind it pushes a return address like any other.
+/// A call of the function right after it pushes a return address like any other.
 #[test]
 fn a_call_of_the_next_function_is_no_push() {
     let mut code = vec![0x55, 0x48, 0x89, 0xE5, 0xE8, 0, 0, 0, 0];

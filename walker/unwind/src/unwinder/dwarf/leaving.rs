@@ -1,6 +1,6 @@
 //! The way out of an interrupted function, by its instructions.
 //!
-//! Compilers leave epilogues out of call frame information: the row of the body goes on behind `pop rbp`, and
+//! Compilers leave epilogues out of call frame information: the row of the body goes on after `pop rbp`, and
 //! then names the caller's frame. At the interrupted instruction the code decides. All ways from it to a
 //! return release the same frame, so one is enough: the one that takes no branch. A tail jump leaves the
 //! function as a return does, but looks like the jump of a `switch`: it counts only if a part of the
@@ -24,7 +24,7 @@ const LIMIT: u32 = 16;
 enum Way {
     /// To `ret`, without a branch on the way.
     Straight,
-    /// To `ret`, behind a branch that is not taken.
+    /// To `ret`, after a branch that is not taken.
     BehindBranch,
     /// To a jump to the start of another function, or to a PLT entry.
     ToFunction,
@@ -206,7 +206,7 @@ pub(in crate::unwinder) fn step_by_code<M: Memory + ?Sized>(
     None
 }
 
-/// Returns true if execution goes on behind an instruction, and the stack is known there.
+/// Returns true if execution goes on after an instruction, and the stack is known there.
 const fn goes_on(effect: Effect) -> bool {
     !matches!(
         effect,

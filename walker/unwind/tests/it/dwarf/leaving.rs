@@ -29,7 +29,7 @@ fn body(row: &[Cfi], code: &[u8]) -> Case {
         .word(9, called())
 }
 
-/// Returns `jmp rel32` from `offset` bytes behind the interrupted instruction to `target`.
+/// Returns `jmp rel32` from `offset` bytes after the interrupted instruction to `target`.
 fn jmp(offset: u32, target: u32) -> Vec<u8> {
     let distance = target.wrapping_sub(0x40 + offset + 5);
     [&[0xE9], &distance.to_le_bytes()[..]].concat()

@@ -19,6 +19,7 @@
 //! | `threads` | the threads that the runtime knows |
 //! | `frames` | the Frames of a thread |
 //! | `stack` | managed and native frames in one stack |
+//! | `hang` | who waits for whom, and whether they wait in a circle |
 //! | `methods` | names of methods |
 //! | `ready_to_run`, `hash_map` | methods of ready-to-run images, by address |
 //!
@@ -26,6 +27,7 @@
 
 mod error;
 mod frames;
+mod hang;
 mod hash_map;
 mod methods;
 mod ready_to_run;
@@ -37,6 +39,7 @@ mod threads;
 
 pub use error::InspectError;
 pub use frames::{ExplicitFrame, FrameKind};
+pub use hang::{Diagnosis, Doubt, Edge, Evidence, Unknown, Verdict};
 pub use methods::{MethodName, MethodNames};
 pub use runtime::Runtime;
 pub use stack::{CodeKind, Stack, StackEnd, StackFrame, StackWalker};

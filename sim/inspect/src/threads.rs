@@ -5,6 +5,7 @@ use crate::frames::ExplicitFrame;
 use crate::runtime::Runtime;
 use clr_unwind::{Memory, Unreadable};
 use clr_walker::jitted::contracts::{ContractDescriptor, ContractError, ContractVersion};
+use std::ops::Range;
 
 /// A thread's mode towards the GC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,9 @@ impl ThreadState {
     }
 }
 
+/// The flag of a thread which waits for the end of a suspension (`TS_SuspensionTrapped`; .NET 11).
+const TRAPPED: u32 = 0x2;
+
 /// A thread that the runtime knows.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -55,6 +59,9 @@ pub struct ManagedThread {
     pub state: ThreadState,
     /// The mode.
     pub mode: Mode,
+    /// Whether a suspension keeps the thread, which waits for its end, from cooperative mode (`TS_SuspensionTrapped` in threads.h of
+    /// dotnet/runtime). `None` before .NET 11, whose threads do not say so.
+    pub is_trapped: Option<bool>,
     /// Its Frames, leafmost first.
     pub frames: Vec<ExplicitFrame>,
     /// Whether the Frames are all: else why the chain breaks off.
@@ -92,8 +99,26 @@ pub struct ThreadStore {
     pub suspender: Option<u64>,
     /// The Thread object (VA) of the finalizer's thread.
     pub finalizer: Option<u64>,
+    /// Id (of the operating system) of the thread that holds the list's lock: for a moment, or from the start of a suspension to its
+    /// end. `None` if nobody does, or if what is there does not fit.
+    pub holder: Option<u32>,
+    /// Number of bytes of the lock, which lies at the object's start.
+    lock_size: u32,
     first: u64,
 }
+
+impl ThreadStore {
+    /// Returns the addresses of the list's lock (VA).
+    pub fn lock(&self) -> Range<u64> {
+        self.address..self.address.saturating_add(self.lock_size.into())
+    }
+}
+
+/// Where the holder of the list's lock is, from the number of dead threads on: the Thread (or null), and the system's id
+/// (`m_HoldingThread` and `m_holderthreadid` of ThreadStore in threads.h of dotnet/runtime; so in dumps of 9.0.23 and 11.0.0). No
+/// contract names them, so both must fit to each other and to the lock.
+const HOLDING_THREAD: u64 = 16;
+const HOLDER_ID: u64 = 24;
 
 /// Where threads and their list have their parts.
 #[derive(Clone, Copy, Debug)]
@@ -185,8 +210,31 @@ impl Runtime {
             dead: dead?,
             suspender: variable(layout.suspender)?,
             finalizer: variable(layout.finalizer)?,
+            holder: self.holder(memory, address).ok().flatten(),
+            lock_size: layout.first,
             first: memory.read_u64(at(layout.first))?,
         })
+    }
+
+    /// Reads which thread holds the lock of the list at `store`.
+    fn holder<M: Memory + ?Sized>(
+        &self,
+        memory: &M,
+        store: u64,
+    ) -> Result<Option<u32>, Unreadable> {
+        let layout = &self.threads;
+        let [.., dead] = layout.counts;
+        let dead = store.wrapping_add(dead.into());
+        let Ok(id) = u32::try_from(memory.read_u64(dead.wrapping_add(HOLDER_ID))?) else {
+            return Ok(None);
+        };
+        let thread = memory.read_u64(dead.wrapping_add(HOLDING_THREAD))?;
+        // A thread that the runtime does not know holds it without a Thread.
+        let is_thread =
+            thread == 0 || read_u32(memory, thread.wrapping_add(layout.os_id.into()))? == id;
+        let mut lock = (0..layout.first).step_by(4).map(|offset| store.wrapping_add(offset.into()));
+        let is_in_lock = lock.any(|address| read_u32(memory, address) == Ok(id));
+        Ok((id != 0 && is_thread && is_in_lock).then_some(id))
     }
 
     /// Reads the threads that the runtime knows, with their Frames.
@@ -224,12 +272,15 @@ impl Runtime {
         let is_cooperative = read_u32(memory, at(layout.mode))? != 0;
         let first = memory.read_u64(at(layout.frame))?;
         let (frames, frames_end) = self.frames.chain(memory, first);
+        let state = read_u32(memory, at(layout.state))?;
         Ok(ManagedThread {
             address,
             id: read_u32(memory, at(layout.id))?,
             os_id: read_u32(memory, at(layout.os_id))?,
-            state: ThreadState(read_u32(memory, at(layout.state))?),
+            state: ThreadState(state),
             mode: if is_cooperative { Mode::Cooperative } else { Mode::Preemptive },
+            // The contract with other links is that of .NET 11.
+            is_trapped: (!layout.links_to_links).then_some(state & TRAPPED != 0),
             frames,
             frames_end,
         })

@@ -1,8 +1,12 @@
 //! A runtime's data written here and read back.
 
+mod hang;
 mod methods;
 mod ready_to_run;
 mod threads;
+#[expect(dead_code, reason = "images are for other tests")]
+#[path = "../../../../walker/dump/src/tests/writer.rs"]
+mod writer;
 
 use clr_unwind::{Segment, Segments};
 

@@ -1,21 +1,22 @@
 use super::Parts;
+use super::writer::CoreWriter;
 use crate::{ExplicitFrame, FrameKind, InspectError, Mode, Runtime};
 use clr_unwind::{Segments, Unreadable};
 use clr_walker::jitted::contracts::{ContractError, ContractVersion};
 
 /// Addresses of what the runtime has: its descriptor, a variable, the list, threads, a stack.
-const DESCRIPTOR: u64 = 0x1000;
-const STORE: u64 = 0x3000;
-const THREADS: [u64; 2] = [0x4000, 0x5000];
+pub(super) const DESCRIPTOR: u64 = 0x1000;
+pub(super) const STORE: u64 = 0x3000;
+pub(super) const THREADS: [u64; 2] = [0x4000, 0x5000];
 const STACK: u64 = 0x8000;
 /// Where the text says that a thread has its link to the next.
 const LINK: usize = 0x40;
 
-struct Process(Parts);
+pub(super) struct Process(Parts);
 
 impl Process {
     /// Creates a process with two threads, by the descriptor of .NET 9 and 10, or of .NET 11.
-    fn new(version: u32, contract: &str, links: [u64; 3]) -> Self {
+    pub(super) fn new(version: u32, contract: &str, links: [u64; 3]) -> Self {
         let text = format!(
             r#"{{"version":{version},"baseline":"empty","types":{{"ThreadStore":{{"FirstThreadLink":16,
             "ThreadCount":24,"UnstartedCount":28,"BackgroundCount":32,"PendingCount":36,"DeadCount":40}},
@@ -26,7 +27,7 @@ impl Process {
         );
         let mut process = Parts::default();
         process.put_descriptor(DESCRIPTOR, &text, 0x1100);
-        process.part(0x1100, 0x100).part(STORE, 0x40).part(STACK, 0x100);
+        process.part(0x1100, 0x100).part(STORE, 0x60).part(STACK, 0x100);
         // The pointers, and what they lead to.
         process.put(0x1100, 0x1180).put(0x1108, 0x1188).put(0x1110, 0x1190);
         process.put(0x1180, STORE).put(0x1188, 0).put(0x1190, THREADS[1]);
@@ -42,28 +43,44 @@ impl Process {
     }
 
     /// .NET 10: links lead to links.
-    fn net10() -> Self {
+    pub(super) fn net10() -> Self {
         let [first, second] = THREADS.map(|thread| thread + LINK as u64);
         Self::new(0, "1", [first, second, 0])
     }
 
-    fn put(&mut self, address: u64, word: u64) -> &mut Self {
+    /// .NET 11: links lead to threads.
+    pub(super) fn net11() -> Self {
+        Self::new(2, "\"c1\"", [THREADS[0], THREADS[1], 0])
+    }
+
+    pub(super) fn put(&mut self, address: u64, word: u64) -> &mut Self {
         self.0.put(address, word);
         self
     }
 
-    fn memory(&self) -> Segments<'_> {
+    pub(super) fn add(&mut self, address: u64, size: usize) -> &mut Self {
+        self.0.part(address, size);
+        self
+    }
+
+    /// Returns a core of this memory, without threads.
+    pub(super) fn core(&self) -> CoreWriter {
+        let add = |core: CoreWriter, (address, bytes): &(u64, Vec<u8>)| core.page(*address, bytes);
+        self.0.parts.iter().fold(CoreWriter::default(), add)
+    }
+
+    pub(super) fn memory(&self) -> Segments<'_> {
         self.0.memory()
     }
 
-    fn runtime(&self) -> Runtime {
+    pub(super) fn runtime(&self) -> Runtime {
         Runtime::read(&self.memory(), "/libcoreclr.so", DESCRIPTOR).unwrap()
     }
 }
 
 #[test]
 fn threads_are_found_by_links_of_each_kind() {
-    for process in [Process::net10(), Process::new(2, "\"c1\"", [THREADS[0], THREADS[1], 0])] {
+    for (process, is_trapped) in [(Process::net10(), None), (Process::net11(), Some(true))] {
         let list = process.runtime().threads(&process.memory()).unwrap();
         assert_eq!(list.end, Ok(()));
         let found: Vec<_> = list
@@ -78,6 +95,7 @@ fn threads_are_found_by_links_of_each_kind() {
                 (THREADS[1], 2, 101, 0x202, Mode::Cooperative, Ok(())),
             ]
         );
+        assert_eq!(list.threads[0].is_trapped, is_trapped);
         let state = list.threads[0].state;
         assert!(state.is_suspension_pending() && state.is_background());
         assert!(!state.has_ended() && !state.is_unstarted());
@@ -94,6 +112,29 @@ fn the_list_of_threads_has_counts_and_a_suspender() {
     process.put(0x1188, THREADS[0]);
     let store = process.runtime().thread_store(&process.memory()).unwrap();
     assert_eq!(store.suspender, Some(THREADS[0]));
+}
+
+#[test]
+fn the_holder_of_the_lock_is_known_if_all_that_names_it_fits() {
+    let holder = |words: [u64; 3]| {
+        let mut process = Process::net10();
+        process.put(STORE, words[0]).put(STORE + 56, words[1]).put(STORE + 64, words[2]);
+        let store = process.runtime().thread_store(&process.memory()).unwrap();
+        assert_eq!(store.lock(), STORE..STORE + 16);
+        store.holder
+    };
+    assert_eq!(holder([101, THREADS[1], 101]), Some(101));
+    // A thread that the runtime does not know.
+    assert_eq!(holder([7 << 32, 0, 7]), Some(7));
+    for words in [
+        [0, 0, 0],
+        [0, THREADS[1], 101],
+        [100, THREADS[1], 100],
+        [101, 0x9000, 101],
+        [7, 0, 1 << 32 | 7],
+    ] {
+        assert_eq!(holder(words), None, "{words:x?}");
+    }
 }
 
 #[test]

@@ -1,0 +1,164 @@
+//! Why a process hangs: who waits for whom, and whether they wait in a circle.
+
+mod circles;
+mod edges;
+
+use crate::error::InspectError;
+use crate::runtime::Runtime;
+use crate::stack::StackWalker;
+use circles::circles;
+use clr_dump::StoppedProcess;
+use edges::Reader;
+
+/// A thread that cannot go on before another one does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Edge {
+    /// Id of the thread that waits.
+    pub from: u32,
+    /// Id of the thread that has to go on first.
+    pub to: u32,
+    /// What says so.
+    pub evidence: Evidence,
+    /// Why the wait may be another one, or none. `None` if memory says all.
+    pub doubt: Option<Doubt>,
+}
+
+/// What says that a thread waits for another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Evidence {
+    /// The thread waits for a mutex, in which the other one stands as its owner.
+    Mutex {
+        /// Address of the mutex (VA).
+        address: u64,
+    },
+    /// The thread waits for the other one's end: for a word in the other one's control block that has its id.
+    End {
+        /// Address of the word (VA).
+        address: u64,
+    },
+    /// The thread waits for a word in the lock of the runtime's list of threads, which the other one holds.
+    ThreadStoreLock {
+        /// Address of the word (VA).
+        address: u64,
+        /// Address of the list (VA).
+        store: u64,
+    },
+    /// A suspension keeps the thread from cooperative mode, until the other one, which holds the lock of the list of threads,
+    /// resumes the runtime.
+    Suspension {
+        /// Address of the word that the thread waits for (VA).
+        address: u64,
+        /// Address of the list (VA).
+        store: u64,
+    },
+    /// The thread suspends the runtime, and the other one is in cooperative mode.
+    CooperativeMode {
+        /// The other one's Thread object (VA).
+        thread: u64,
+    },
+    /// The thread waits inside the runtime, and the other one is in a call of the runtime.
+    Call {
+        /// Address of the word that the thread waits for (VA).
+        address: u64,
+    },
+}
+
+/// Why a wait is not proved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Doubt {
+    /// The wait ends after some time.
+    Timeout,
+    /// The runtime does not say what the word is for. With `is_dumped` false, the dump lacks it, too.
+    Word {
+        /// Whether the dump has the word.
+        is_dumped: bool,
+    },
+    /// The runtime does not say that the thread, which holds the lock of the list of threads, suspends the others.
+    Holder,
+}
+
+/// What is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unknown {
+    /// The runtime: nothing is known of modes and suspensions.
+    Runtime(InspectError),
+    /// The threads of the runtime from here on.
+    Threads(InspectError),
+    /// The word that a thread waits for.
+    Word {
+        /// Id of the thread.
+        thread: u32,
+        /// Address of the word (VA).
+        address: u64,
+    },
+}
+
+/// What is found of a hang.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// No threads that wait in a circle. They may wait for something else that never comes.
+    Nothing,
+    /// A circle, if doubtful waits are what they seem to be.
+    Fits,
+    /// A circle, of which each wait was read from memory.
+    Proved,
+}
+
+/// Who waits for whom in a stopped process, and why it hangs.
+///
+/// That a GC or a suspension goes on is no hang: only threads that wait in a circle are. Names of functions decide nothing.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Diagnosis {
+    /// All waits for threads.
+    pub edges: Vec<Edge>,
+    /// Circles of waits, which have no thread in common: if there are such without doubt, those alone.
+    pub circles: Vec<Vec<Edge>>,
+    /// What could not be looked at.
+    pub unknown: Vec<Unknown>,
+}
+
+impl Diagnosis {
+    /// Finds who waits for whom, and circles of waits. `runtime` is that of the process, or why it is not known; `walker` walks the
+    /// stacks of the same process.
+    pub fn of<P: StoppedProcess + ?Sized>(
+        process: &P,
+        runtime: Result<&Runtime, InspectError>,
+        walker: &mut StackWalker<'_, '_, P>,
+    ) -> Self {
+        let mut reader = Reader::new(process, runtime);
+        reader.read_waits();
+        let mut found = circles(&reader.edges);
+        if found.is_empty() {
+            reader.read_doubtful_waits(walker);
+            found = circles(&reader.edges);
+        }
+        Self { edges: reader.edges, circles: found, unknown: reader.unknown }
+    }
+
+    /// Returns the verdict.
+    pub fn verdict(&self) -> Verdict {
+        let is_proved = |circle: &Vec<Edge>| circle.iter().all(|edge| edge.doubt.is_none());
+        match self.circles.as_slice() {
+            [] => Verdict::Nothing,
+            circles if circles.iter().any(is_proved) => Verdict::Proved,
+            _ => Verdict::Fits,
+        }
+    }
+
+    /// Returns the waits of threads outside of the circles that lead to a thread of them, directly or through others.
+    pub fn followers(&self) -> Vec<Edge> {
+        let mut stuck: Vec<u32> = self.circles.iter().flatten().map(|edge| edge.from).collect();
+        let mut followers = Vec::new();
+        loop {
+            let is_new = |edge: &&Edge| stuck.contains(&edge.to) && !stuck.contains(&edge.from);
+            let Some(edge) = self.edges.iter().find(is_new) else { return followers };
+            stuck.push(edge.from);
+            followers.push(*edge);
+        }
+    }
+}

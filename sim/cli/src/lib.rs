@@ -18,8 +18,8 @@ mod tests;
 
 use args::{Cli, Command, renamed};
 use commands::{
-    begin, compare, derived, emit, explain, explore, fmt, generate, import, inspect, lint, list,
-    matrix, minimize, new, replay, rules, run, runtimes, show, trace,
+    begin, compare, derived, diagnose, emit, explain, explore, fmt, generate, import, inspect,
+    lint, list, matrix, minimize, new, replay, rules, run, runtimes, show, trace,
 };
 use render::console::{Console, Quiet};
 use render::error::CliError;
@@ -88,6 +88,7 @@ fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, CliError> {
         Command::Show(args) => show::show(&args, console),
         Command::Lint(args) => lint::lint(&args, console),
         Command::Inspect(args) => inspect::inspect(&args, console),
+        Command::Diagnose(args) => diagnose::diagnose(&args, console),
         Command::Trace(args) => trace::trace(&args, console),
         Command::Explore(args) => explore::explore(&args, console),
         Command::Replay(args) => replay::replay(&args, console),

@@ -3,6 +3,7 @@
 mod as_tests;
 mod begin;
 mod compare;
+mod diagnose;
 mod emit;
 mod errors;
 mod explain;
@@ -184,6 +185,7 @@ fn help_is_the_same_everywhere() {
         ("help_show", &["show", "--help"]),
         ("help_lint", &["lint", "--help"]),
         ("help_inspect", &["inspect", "--help"]),
+        ("help_diagnose", &["diagnose", "--help"]),
         ("help_explain", &["explain", "--help"]),
         ("help_trace", &["trace", "--help"]),
         ("help_emit", &["emit", "--help"]),

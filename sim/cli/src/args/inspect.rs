@@ -1,5 +1,6 @@
-//! Arguments of `clrsim inspect`.
+//! Arguments of `clrsim inspect` and `clrsim diagnose`.
 
+use super::Json;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -26,6 +27,13 @@ Exit codes:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InspectArgs {
+    #[command(flatten)]
+    pub(crate) dump: DumpArgs,
+}
+
+// A dump, and where files of its process are.
+#[derive(Debug, Args)]
+pub(crate) struct DumpArgs {
     /// A core dump
     #[arg(value_name = "FILE")]
     pub(crate) dump: PathBuf,
@@ -33,4 +41,44 @@ pub(crate) struct InspectArgs {
     /// A folder with files of the machine where the process ran; may be repeated
     #[arg(long, value_name = "DIR")]
     pub(crate) files: Vec<PathBuf>,
+}
+
+const DIAGNOSE_EXAMPLES: &str = "\
+Examples:
+  clrsim diagnose core.1234
+  clrsim diagnose my.core --files folder    with files of the machine where the process ran
+
+Dumps and files are those of clrsim inspect. A process hangs for sure where threads wait in a
+circle. Each wait is printed with what says so: the owner in a mutex, the thread whose end is
+awaited, the holder of the runtime's list of threads, a thread in cooperative mode. The verdict is
+
+  proved             each wait of the circle was read from memory
+  fits, not proved   a wait of the circle may be another one; it is said what is not known
+  nothing found      no circle: a thread may still wait for something that never comes
+
+A GC or a suspension that goes on is no hang by itself. What the runtime does is known of .NET 9
+and later; that a suspension stops a thread, of .NET 11. Names of functions decide nothing.
+
+JSON: one object. file, verdict (proved, fits or nothing), circles (arrays of waits), followers
+(waits of other threads that lead to a circle), unknown (what could not be looked at, in words). A
+wait has from and to (ids of threads), kind (mutex, end, thread-store-lock, suspension,
+cooperative-mode or call), address (of the mutex or word; of the Thread in cooperative mode), text,
+and doubt, if it is not proved.
+
+Exit codes:
+  0  nothing was found
+  1  a hang is proved
+  2  the arguments are wrong, or the dump is missing, damaged or none
+  3  a hang fits, and is not proved";
+
+/// Find out from a core dump why a process hangs: threads that wait for one another, and what says
+/// so
+#[derive(Debug, Args)]
+#[command(after_help = DIAGNOSE_EXAMPLES)]
+pub(crate) struct DiagnoseArgs {
+    #[command(flatten)]
+    pub(crate) dump: DumpArgs,
+
+    #[command(flatten)]
+    pub(crate) json: Json,
 }

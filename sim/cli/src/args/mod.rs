@@ -19,7 +19,7 @@ pub(crate) use histories::{
     DrawArgs, ExploreArgs, ReplayArgs, SearchArgs, SettingsArgs, StrategyChoice,
 };
 pub(crate) use host::{HostArgs, LimitArgs};
-pub(crate) use inspect::InspectArgs;
+pub(crate) use inspect::{DiagnoseArgs, DumpArgs, InspectArgs};
 pub(crate) use lint::{LintArgs, LintFormat};
 pub(crate) use renamed::renamed;
 pub(crate) use run::RunArgs;
@@ -66,6 +66,7 @@ Examples:
                                            write a recorded walk as a text
   clrsim lint my.dll                       judge the unwind data of an image
   clrsim inspect core.1234                 print the threads of a core dump
+  clrsim diagnose core.1234                who waits for whom in a process that hangs
   clrsim trace programs/tail_call.kdl      print the run of a program, with its stack
   clrsim emit my.kdl -o my/images          write a program's images for other tools
   clrsim rules C-044                       print a rule of the CLR
@@ -272,6 +273,7 @@ pub(crate) enum Command {
     Host(Box<HostArgs>),
     Lint(LintArgs),
     Inspect(InspectArgs),
+    Diagnose(DiagnoseArgs),
     New(NewArgs),
     List(ListArgs),
     Fmt(FmtArgs),

@@ -2,30 +2,20 @@
 
 use crate::PASSED;
 use crate::args::InspectArgs;
-use crate::input::Source;
+use crate::input::dump::DumpFile;
 use crate::render::console::{Console, DIM, HEAD};
 use crate::render::error::CliError;
-use clr_dump::{CoreDump, Identity, StoppedProcess as _, Thread, Wait};
+use clr_dump::{CoreDump, StoppedProcess as _, Thread, Wait};
 use clr_inspect::{
     CodeKind, FrameKind, InspectError, ManagedThread, MethodNames, Mode, Runtime, Stack, StackEnd,
     StackFrame, StackWalker,
 };
 use clr_unwind::UnwindError;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 /// Prints the process and returns the exit code.
 pub(crate) fn inspect(args: &InspectArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let source = Source::find(&args.dump)?;
-    let bytes = source.read()?;
-    let files = find_files(&bytes, &args.files).map_err(|error| source.error(error))?;
-    let find = |path: &str, identity: &Identity| {
-        files.get(&(path.to_owned(), identity.clone())).map(Vec::as_slice)
-    };
-    let files: &dyn clr_dump::Files<'_> = &find;
-    let process = CoreDump::open(&bytes, files).map_err(|error| source.error(error))?;
+    let dump = DumpFile::read(&args.dump)?;
+    let process = dump.open()?;
     write_files(&process, console)?;
     let runtime = Runtime::find(&process);
     let managed = write_runtime(&process, runtime.as_ref(), console)?;
@@ -46,41 +36,11 @@ pub(crate) fn inspect(args: &InspectArgs, console: &mut Console<'_>) -> Result<u
     Ok(PASSED)
 }
 
-/// Files by path and identity.
-type FoundFiles = BTreeMap<(String, Identity), Vec<u8>>;
-
-/// Reads the files that a dump asks for. The dump is opened twice: to know which they are, and with them.
-fn find_files(dump: &[u8], folders: &[PathBuf]) -> Result<FoundFiles, clr_dump::DumpError> {
-    let wanted = Mutex::new(BTreeSet::new());
-    let ask = |path: &str, identity: &Identity| {
-        if let Ok(mut wanted) = wanted.lock() {
-            wanted.insert((path.to_owned(), identity.clone()));
-        }
-        None
-    };
-    let files: &dyn clr_dump::Files<'_> = &ask;
-    CoreDump::open(dump, files)?;
-    let wanted = wanted.into_inner().unwrap_or_default();
-    let found = wanted.into_iter().filter_map(|(path, identity)| {
-        let bytes = candidates(&path, folders).find_map(|candidate| {
-            let bytes = fs::read(candidate).ok()?;
-            (Identity::of_file(&bytes).as_ref() == Some(&identity)).then_some(bytes)
-        })?;
-        Some(((path, identity), bytes))
-    });
-    Ok(found.collect())
-}
-
-/// Returns where a file of the process may be here.
-fn candidates<'a>(path: &'a str, folders: &'a [PathBuf]) -> impl Iterator<Item = PathBuf> + 'a {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let inside = path.trim_start_matches('/');
-    let in_folder = move |folder: &'a PathBuf| [folder.join(inside), folder.join(name)];
-    folders.iter().flat_map(in_folder).chain([Path::new(path).to_owned()])
-}
-
 /// Prints how many threads and modules there are, and the modules without their files.
-fn write_files(process: &CoreDump<'_>, console: &mut Console<'_>) -> Result<(), CliError> {
+pub(super) fn write_files(
+    process: &CoreDump<'_>,
+    console: &mut Console<'_>,
+) -> Result<(), CliError> {
     let (threads, modules) = (process.threads().len(), process.modules());
     writeln!(console.out, "{HEAD}process{HEAD:#} of {threads} threads, {} modules", modules.len())?;
     for module in modules {

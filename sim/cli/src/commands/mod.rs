@@ -4,6 +4,7 @@ pub(crate) mod begin;
 pub(crate) mod bless;
 pub(crate) mod compare;
 pub(crate) mod derived;
+pub(crate) mod diagnose;
 pub(crate) mod emit;
 pub(crate) mod explain;
 pub(crate) mod explore;

@@ -1,5 +1,6 @@
 //! Inputs: files and embedded fixtures.
 
+pub(crate) mod dump;
 pub(crate) mod program;
 
 use crate::output::unwritable;

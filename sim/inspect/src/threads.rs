@@ -21,7 +21,8 @@ pub enum Mode {
 pub struct ThreadState(pub u32);
 
 impl ThreadState {
-    /// Returns true if a suspension waits for the thread, or has stopped it.
+    /// Returns true if a suspension waits until the thread leaves cooperative mode (`TS_GCSuspendPending`), before .NET 11. There
+    /// the bit has another meaning: [`is_trapped`](ManagedThread::is_trapped).
     pub const fn is_suspension_pending(self) -> bool {
         self.0 & 0x2 != 0
     }
@@ -59,8 +60,9 @@ pub struct ManagedThread {
     pub state: ThreadState,
     /// The mode.
     pub mode: Mode,
-    /// Whether a suspension keeps the thread, which waits for its end, from cooperative mode (`TS_SuspensionTrapped` in threads.h of
-    /// dotnet/runtime). `None` before .NET 11, whose threads do not say so.
+    /// Whether a suspension keeps the thread, which waits for its end, from cooperative mode: `TS_SuspensionTrapped` of
+    /// dotnet/runtime, PR 124019 (in a dump of 11.0.0 the two threads that wait so have it, and no other). `None` before .NET 11,
+    /// whose threads do not say so.
     pub is_trapped: Option<bool>,
     /// Its Frames, leafmost first.
     pub frames: Vec<ExplicitFrame>,
@@ -115,8 +117,8 @@ impl ThreadStore {
 }
 
 /// Where the holder of the list's lock is, from the number of dead threads on: the Thread (or null), and the system's id
-/// (`m_HoldingThread` and `m_holderthreadid` of ThreadStore in threads.h of dotnet/runtime; so in dumps of 9.0.23 and 11.0.0). No
-/// contract names them, so both must fit to each other and to the lock.
+/// (`m_HoldingThread` and `m_holderthreadid` of ThreadStore in threads.h of dotnet/runtime 5.0.2). The offsets are those in dumps of
+/// 9.0.23 and 11.0.0; those of 10 are assumed. No contract names them, so both must fit to each other and to the lock.
 const HOLDING_THREAD: u64 = 16;
 const HOLDER_ID: u64 = 24;
 

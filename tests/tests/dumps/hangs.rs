@@ -30,8 +30,8 @@ fn circle(expected: &Value) -> BTreeSet<u64> {
 }
 
 #[test]
-#[ignore = "external: needs the collection of dumps, and packs of runtimes"]
-fn external_circles_are_as_expected() {
+#[ignore = "needs the collection, in the folders that CLR_ORACLES and CLR_RUNTIMES name"]
+fn circles_are_as_expected() {
     for dump in Dump::all() {
         let expected = dump.json("expected");
         let found = diagnose(&dump.open());
@@ -52,8 +52,8 @@ fn external_circles_are_as_expected() {
 
 /// Without files less is known. What is found then is right, or nothing.
 #[test]
-#[ignore = "external: needs the collection of dumps"]
-fn external_without_files_nobody_is_accused_wrongly() {
+#[ignore = "needs the collection, in the folder that CLR_ORACLES names"]
+fn without_files_nobody_is_accused_wrongly() {
     for dump in Dump::all() {
         let expected = circle(&dump.json("expected"));
         let found = diagnose(&dump.open_alone());

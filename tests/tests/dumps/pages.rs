@@ -6,8 +6,8 @@ use clr_unwind::Memory as _;
 
 /// Each byte of a mapped file that is in a dump, and that is known without it, must be the same.
 #[test]
-#[ignore = "external: needs the collection of dumps, and packs of runtimes"]
-fn external_pages_of_files_are_those_of_the_dump() {
+#[ignore = "needs the collection, in the folders that CLR_ORACLES and CLR_RUNTIMES name"]
+fn pages_of_files_are_those_of_the_dump() {
     for dump in Dump::all() {
         let process = dump.open();
         let (mut same, mut unknown) = (0_u64, 0_u64);

@@ -16,8 +16,8 @@ fn dumps() -> impl Iterator<Item = Dump> {
 }
 
 #[test]
-#[ignore = "external: needs the collection of dumps, and packs of runtimes"]
-fn external_the_runtime_before_9_has_no_contracts() {
+#[ignore = "needs the collection, in the folders that CLR_ORACLES and CLR_RUNTIMES name"]
+fn the_runtime_before_9_has_no_contracts() {
     for dump in Dump::all().filter(|dump| dump.name.starts_with("8.")) {
         assert_eq!(Runtime::find(&dump.open()).unwrap_err(), InspectError::NoRuntime);
     }
@@ -35,8 +35,8 @@ fn frames(thread: &Value) -> Vec<(u64, String)> {
 }
 
 #[test]
-#[ignore = "external: needs the collection of dumps, and packs of runtimes"]
-fn external_threads_and_frames_are_those_of_clrmd() {
+#[ignore = "needs the collection, in the folders that CLR_ORACLES and CLR_RUNTIMES name"]
+fn threads_and_frames_are_those_of_clrmd() {
     let (mut count, mut frame_count, mut unnamed) = (0, 0, 0);
     for dump in dumps() {
         let (process, known) = (dump.open(), dump.json("clrmd"));
@@ -115,8 +115,8 @@ fn assert_name(names: &mut MethodNames<'_, CoreDump<'_>>, code: CodeKind, known:
 }
 
 #[test]
-#[ignore = "external: needs the collection of dumps, and packs of runtimes"]
-fn external_managed_frames_are_those_of_clrmd() {
+#[ignore = "needs the collection, in the folders that CLR_ORACLES and CLR_RUNTIMES name"]
+fn managed_frames_are_those_of_clrmd() {
     let (mut same, mut lost) = (0, 0);
     // .NET 9 has no contract of code.
     for dump in dumps().filter(|dump| !dump.name.starts_with("9.")) {

@@ -47,8 +47,8 @@ fn follows_tail_call(process: &CoreDump<'_>, rip: u64) -> bool {
 }
 
 #[test]
-#[ignore = "external: needs the collection of dumps, and packs of runtimes"]
-fn external_native_frames_are_those_of_gdb() {
+#[ignore = "needs the collection, in the folders that CLR_ORACLES and CLR_RUNTIMES name"]
+fn native_frames_are_those_of_gdb() {
     let (mut same, mut tail_calls) = (0, 0);
     for dump in Dump::all() {
         let process = dump.open();

@@ -16,8 +16,8 @@ const CALLS: [(&str, u64); 7] = [
 ];
 
 #[test]
-#[ignore = "external: needs the collection of dumps, and xz"]
-fn external_threads_are_as_expected() {
+#[ignore = "needs the collection, in the folder that CLR_ORACLES names, and xz"]
+fn threads_are_as_expected() {
     let mut count = 0;
     for dump in Dump::all() {
         let (process, expected) = (dump.open_alone(), dump.json("expected"));
@@ -42,8 +42,8 @@ fn external_threads_are_as_expected() {
 }
 
 #[test]
-#[ignore = "external: needs the collection of dumps, and packs of runtimes"]
-fn external_modules_are_those_of_the_runtime() {
+#[ignore = "needs the collection, in the folders that CLR_ORACLES and CLR_RUNTIMES name"]
+fn modules_are_those_of_the_runtime() {
     for dump in Dump::all() {
         let (process, known) = (dump.open(), dump.json("clrmd"));
         let runtime = &known["runtime"];

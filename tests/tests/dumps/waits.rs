@@ -6,8 +6,8 @@ use serde_json::Value;
 
 /// Compares the words that threads wait for, the owners of mutexes, and the threads that are joined.
 #[test]
-#[ignore = "external: needs the collection of dumps"]
-fn external_waits_are_as_expected() {
+#[ignore = "needs the collection, in the folder that CLR_ORACLES names"]
+fn waits_are_as_expected() {
     let (mut mutexes, mut joins, mut words) = (0, 0, 0);
     for dump in Dump::all() {
         let process = dump.open_alone();

@@ -55,21 +55,23 @@ awaited, the holder of the runtime's list of threads, a thread in cooperative mo
   proved             each wait of the circle was read from memory
   fits, not proved   a wait of the circle may be another one; it is said what is not known
   nothing found      no circle: a thread may still wait for something that never comes
+  open               no circle in what could be read, but the runtime could not: with --files it
+                     may be found; of .NET 8 and earlier nothing is known
 
 A GC or a suspension that goes on is no hang by itself. What the runtime does is known of .NET 9
 and later; that a suspension stops a thread, of .NET 11. Names of functions decide nothing.
 
-JSON: one object. file, verdict (proved, fits or nothing), circles (arrays of waits), followers
-(waits of other threads that lead to a circle), unknown (what could not be looked at, in words). A
-wait has from and to (ids of threads), kind (mutex, end, thread-store-lock, suspension,
-cooperative-mode or call), address (of the mutex or word; of the Thread in cooperative mode), text,
-and doubt, if it is not proved.
+JSON: one object. file, verdict (proved, fits, open or nothing), threads and waits (numbers),
+circles (arrays of waits), followers (waits of other threads that lead to a circle), unknown (what
+could not be looked at, in words). A wait has from and to (ids of threads), kind (mutex, end,
+thread-store-lock, suspension, cooperative-mode or call), address (of the mutex or word; of the
+Thread in cooperative mode), text, and doubt, if it is not proved.
 
 Exit codes:
-  0  nothing was found
+  0  nothing was found, and the runtime's threads were read
   1  a hang is proved
   2  the arguments are wrong, or the dump is missing, damaged or none
-  3  a hang fits, and is not proved";
+  3  a hang fits, and is not proved; or the verdict is open";
 
 /// Find out from a core dump why a process hangs: threads that wait for one another, and what says
 /// so

@@ -11,7 +11,7 @@ use clr_dump::{CoreDump, StoppedProcess as _};
 use clr_inspect::{Diagnosis, Doubt, Edge, Evidence, Runtime, StackWalker, Unknown, Verdict};
 use serde::Serialize;
 
-/// A hang fits, but is not proved.
+/// A hang fits, or may be where nothing could be read.
 const DOUBTFUL: u8 = 3;
 
 /// Diagnoses a dump and returns the exit code.
@@ -30,7 +30,7 @@ pub(crate) fn diagnose(args: &DiagnoseArgs, console: &mut Console<'_>) -> Result
     }
     Ok(match found.verdict() {
         Verdict::Nothing => PASSED,
-        Verdict::Fits => DOUBTFUL,
+        Verdict::Fits | Verdict::Open => DOUBTFUL,
         Verdict::Proved => FAILED,
     })
 }
@@ -43,9 +43,12 @@ fn write(
 ) -> Result<(), CliError> {
     let verdict = match found.verdict() {
         Verdict::Nothing => "nothing found: no threads wait in a circle",
+        Verdict::Open => "open: no threads wait in a circle in what could be read",
         Verdict::Fits => "fits, not proved: threads may wait in a circle",
         Verdict::Proved => "proved: threads wait in a circle",
     };
+    let (waits, threads) = (found.edges.len(), process.threads().len());
+    writeln!(console.out, "{HEAD}waits{HEAD:#} for other threads: {waits}, of {threads} threads")?;
     writeln!(console.out, "{HEAD}verdict{HEAD:#} {verdict}")?;
     for circle in &found.circles {
         writeln!(console.out, "\n{HEAD}circle{HEAD:#}")?;
@@ -149,6 +152,8 @@ fn unknown_text(unknown: &Unknown) -> String {
 struct Report<'d> {
     file: &'d str,
     verdict: &'static str,
+    threads: usize,
+    waits: usize,
     circles: Vec<Vec<Wait>>,
     followers: Vec<Wait>,
     unknown: Vec<String>,
@@ -173,9 +178,12 @@ impl<'d> Report<'d> {
             file,
             verdict: match found.verdict() {
                 Verdict::Nothing => "nothing",
+                Verdict::Open => "open",
                 Verdict::Fits => "fits",
                 Verdict::Proved => "proved",
             },
+            threads: process.threads().len(),
+            waits: found.edges.len(),
             circles: found.circles.iter().map(|circle| waits(circle)).collect(),
             followers: waits(&found.followers()),
             unknown: found.unknown.iter().map(unknown_text).collect(),

@@ -95,8 +95,12 @@ fn write_thread(
             Mode::Preemptive => "preemptive",
         };
         write!(console.out, ", managed {}, {mode}", known.id)?;
-        if known.state.is_suspension_pending() {
-            write!(console.out, ", to be suspended")?;
+        match known.is_trapped {
+            Some(true) => write!(console.out, ", kept from cooperative mode by a suspension")?,
+            None if known.state.is_suspension_pending() => {
+                write!(console.out, ", to be suspended")?;
+            }
+            Some(false) | None => {}
         }
     }
     match Wait::of(process, thread) {

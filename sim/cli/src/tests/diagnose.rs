@@ -38,7 +38,7 @@ fn the_verdict_is_in_the_exit_code() {
         ("proved", core([0, 1, 0], [8, 7], 0), 1),
         ("fits", core([0, 1, 0], [8, 7], 1), 3),
         ("itself", core([0, 0, 0], [8, 0], 0), 1),
-        ("chain", core([0, 1, 1], [8, 0], 0), 0),
+        ("chain", core([0, 1, 1], [8, 0], 0), 3),
     ] {
         let path = folder.write("core", &core);
         let answer = folder.clrsim(&["diagnose", &path]);

@@ -97,11 +97,23 @@ pub enum Unknown {
     },
 }
 
+impl Unknown {
+    /// Returns true if waits of any number of threads may be among it. Most words of waits are not in small dumps.
+    const fn hides_waits(&self) -> bool {
+        match self {
+            Self::Runtime(_) | Self::Threads(_) => true,
+            Self::Word { .. } => false,
+        }
+    }
+}
+
 /// What is found of a hang.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// No threads that wait in a circle. They may wait for something else that never comes.
     Nothing,
+    /// No circle in what could be read, but the runtime or some of its threads could not.
+    Open,
     /// A circle, if doubtful waits are what they seem to be.
     Fits,
     /// A circle, of which each wait was read from memory.
@@ -144,6 +156,7 @@ impl Diagnosis {
     pub fn verdict(&self) -> Verdict {
         let is_proved = |circle: &Vec<Edge>| circle.iter().all(|edge| edge.doubt.is_none());
         match self.circles.as_slice() {
+            [] if self.unknown.iter().any(Unknown::hides_waits) => Verdict::Open,
             [] => Verdict::Nothing,
             circles if circles.iter().any(is_proved) => Verdict::Proved,
             _ => Verdict::Fits,

@@ -195,10 +195,11 @@ fn what_is_unknown_is_said() {
     let threads = [waits(7, 0x9_0000, 0)];
     let found = diagnose(Process::net10(), [0, 0], &threads);
     assert_eq!(found.unknown, [Unknown::Word { thread: 7, address: 0x9_0000 }]);
+    assert_eq!(found.verdict(), Verdict::Nothing);
     let core = Process::net10().core().note(1, &threads[0].note()).write();
     let dump = CoreDump::open(&core, &NoFiles).unwrap();
     let mut walker = StackWalker::new(&dump, dump.code_map(), None);
     let found = Diagnosis::of(&dump, Err(InspectError::NoRuntime), &mut walker);
     assert_eq!(found.unknown.first(), Some(&Unknown::Runtime(InspectError::NoRuntime)));
-    assert_eq!(found.verdict(), Verdict::Nothing);
+    assert_eq!(found.verdict(), Verdict::Open);
 }

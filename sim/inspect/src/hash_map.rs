@@ -44,9 +44,7 @@ impl HashMapLayout {
         let key = if key < FIRST_KEY { key + KEY_OFFSET } else { key };
         let array = memory.read_u64(map.wrapping_add(self.buckets.into()))?;
         // The first bucket has the number of the others instead.
-        let mut bytes = [0; 4];
-        memory.read(array, &mut bytes)?;
-        let size = u32::from_le_bytes(bytes);
+        let size = memory.read_u32(array)?;
         let Some(step) = ((key >> 5) as u32).wrapping_add(1).checked_rem(size.saturating_sub(1))
         else {
             return Ok(None);

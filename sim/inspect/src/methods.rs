@@ -2,7 +2,6 @@
 
 use crate::error::InspectError;
 use crate::runtime::Runtime;
-use crate::threads::read_u32;
 use clr_metadata::{Metadata, Method, NestedClass, Table, Token, TypeDef, token};
 use clr_unwind::{Memory, Unreadable};
 use clr_walker::jitted::contracts::{ContractDescriptor, ContractError, ContractVersion};
@@ -129,7 +128,7 @@ impl<'m, M: Memory + ?Sized> MethodNames<'m, M> {
         let layout = self.layout;
         let memory = self.memory;
         let at = |offset: u32| desc.wrapping_add(offset.into());
-        if read_u16(memory, at(layout.flags))? & DYNAMIC == DYNAMIC {
+        if memory.read_u16(at(layout.flags))? & DYNAMIC == DYNAMIC {
             let text = memory.read_u64(at(layout.dynamic_name))?;
             let name = read_text(memory, text)?;
             return Ok(MethodName { module: String::new(), token: 0, class: String::new(), name });
@@ -139,8 +138,8 @@ impl<'m, M: Memory + ?Sized> MethodNames<'m, M> {
         let [index] = index;
         let before = u64::from(layout.chunk_size) + u64::from(index) * layout.alignment;
         let chunk = desc.wrapping_sub(before);
-        let range = read_u16(memory, chunk.wrapping_add(layout.token_range.into()))? & 0xFFF;
-        let rest = read_u16(memory, at(layout.token_rest))?;
+        let range = memory.read_u16(chunk.wrapping_add(layout.token_range.into()))? & 0xFFF;
+        let rest = memory.read_u16(at(layout.token_rest))?;
         let rest = u32::from(rest) & ((1 << layout.rest_bits) - 1);
         let row = u32::from(range) << layout.rest_bits | rest;
         let table = memory.read_u64(chunk.wrapping_add(layout.chunk_table.into()))?;
@@ -173,7 +172,7 @@ impl<'m, M: Memory + ?Sized> MethodNames<'m, M> {
         let image = follow(follow(module, layout.assembly)?, layout.image)?;
         let loaded = follow(image, layout.layout)?;
         let base = follow(loaded, layout.base)?;
-        let flags = read_u32(memory, loaded.wrapping_add(layout.layout_flags.into()))?;
+        let flags = memory.read_u32(loaded.wrapping_add(layout.layout_flags.into()))?;
         // FLAG_MAPPED of pedecoder.h: sections are at their RVAs.
         let bytes = metadata_of(memory, base, flags & 1 != 0)?;
         let metadata = clr_metadata::read(&bytes);
@@ -189,7 +188,7 @@ fn metadata_of<M: Memory + ?Sized>(
     is_mapped: bool,
 ) -> Result<Vec<u8>, InspectError> {
     let none = InspectError::NoMetadata { base };
-    let word = |at: u64| read_u32(memory, base.wrapping_add(at));
+    let word = |at: u64| memory.read_u32(base.wrapping_add(at));
     let headers = u64::from(word(0x3C)?);
     if word(headers)? != u32::from_le_bytes(*b"PE\0\0") {
         return Err(none);
@@ -217,7 +216,7 @@ fn metadata_of<M: Memory + ?Sized>(
     };
     // The directory of the CLI header, and in it that of the metadata.
     let header = place(word(directories + 14 * 8)?)?;
-    let (rva, size) = (read_u32(memory, header + 8)?, read_u32(memory, header + 12)?);
+    let (rva, size) = (memory.read_u32(header + 8)?, memory.read_u32(header + 12)?);
     if size > METADATA_LIMIT {
         return Err(none);
     }
@@ -248,12 +247,6 @@ fn class_name(metadata: &Metadata, class: Token) -> String {
     }
 }
 
-fn read_u16<M: Memory + ?Sized>(memory: &M, address: u64) -> Result<u16, Unreadable> {
-    let mut bytes = [0; 2];
-    memory.read(address, &mut bytes)?;
-    Ok(u16::from_le_bytes(bytes))
-}
-
 /// Reads a text that ends with a NUL.
 fn read_text<M: Memory + ?Sized>(memory: &M, address: u64) -> Result<String, Unreadable> {
     let mut text = Vec::new();
@@ -272,7 +265,7 @@ fn read_text<M: Memory + ?Sized>(memory: &M, address: u64) -> Result<String, Unr
 fn read_wide_text<M: Memory + ?Sized>(memory: &M, address: u64) -> Result<String, Unreadable> {
     let mut text = Vec::new();
     for at in 0..TEXT_LIMIT as u64 {
-        match if address == 0 { 0 } else { read_u16(memory, address.wrapping_add(2 * at))? } {
+        match if address == 0 { 0 } else { memory.read_u16(address.wrapping_add(2 * at))? } {
             0 => break,
             unit => text.push(unit),
         }

@@ -2,7 +2,6 @@
 
 use crate::error::InspectError;
 use crate::hash_map::HashMapLayout;
-use crate::threads::read_u32;
 use clr_unwind::{Memory, SIZE_OF_RUNTIME_FUNCTION};
 use clr_walker::jitted::contracts::{ContractDescriptor, ContractError};
 
@@ -65,20 +64,20 @@ impl ReadyToRunLayout {
         let thunks = memory.read_u64(at(self.thunks))?;
         if thunks != 0 {
             // A data directory: RVA and size.
-            let (start, size) = (read_u32(memory, thunks)?, read_u32(memory, thunks + 4)?);
+            let (start, size) = (memory.read_u32(thunks)?, memory.read_u32(thunks + 4)?);
             if rva.checked_sub(start).is_some_and(|offset| offset < size) {
                 return Ok(None);
             }
         }
-        if read_u32(memory, at(self.hot_cold_count))? != 0 {
+        if memory.read_u32(at(self.hot_cold_count))? != 0 {
             return Ok(None);
         }
         let functions = memory.read_u64(at(self.functions))?;
         let begin = |index: u32| {
             let size = SIZE_OF_RUNTIME_FUNCTION as u64;
-            read_u32(memory, functions.wrapping_add(size * u64::from(index)))
+            memory.read_u32(functions.wrapping_add(size * u64::from(index)))
         };
-        let (mut low, mut high) = (0, read_u32(memory, at(self.count))?);
+        let (mut low, mut high) = (0, memory.read_u32(at(self.count))?);
         while low < high {
             let middle = low + (high - low) / 2;
             if begin(middle)? <= rva {

@@ -178,12 +178,6 @@ impl ThreadLayout {
     }
 }
 
-pub(crate) fn read_u32<M: Memory + ?Sized>(memory: &M, address: u64) -> Result<u32, Unreadable> {
-    let mut bytes = [0; 4];
-    memory.read(address, &mut bytes)?;
-    Ok(u32::from_le_bytes(bytes))
-}
-
 impl Runtime {
     /// Reads the runtime's list of threads, without the threads.
     ///
@@ -197,7 +191,7 @@ impl Runtime {
         let address = memory.read_u64(layout.store)?;
         let at = |offset: u32| address.wrapping_add(offset.into());
         let [count, unstarted, background, pending, dead] =
-            layout.counts.map(|offset| read_u32(memory, at(offset)));
+            layout.counts.map(|offset| memory.read_u32(at(offset)));
         // A variable of the runtime, which is null if there is no such thread.
         let variable = |address: Option<u64>| {
             let value = address.map(|address| memory.read_u64(address)).transpose()?;
@@ -233,9 +227,9 @@ impl Runtime {
         let thread = memory.read_u64(dead.wrapping_add(HOLDING_THREAD))?;
         // A thread that the runtime does not know holds it without a Thread.
         let is_thread =
-            thread == 0 || read_u32(memory, thread.wrapping_add(layout.os_id.into()))? == id;
+            thread == 0 || memory.read_u32(thread.wrapping_add(layout.os_id.into()))? == id;
         let mut lock = (0..layout.first).step_by(4).map(|offset| store.wrapping_add(offset.into()));
-        let is_in_lock = lock.any(|address| read_u32(memory, address) == Ok(id));
+        let is_in_lock = lock.any(|address| memory.read_u32(address) == Ok(id));
         Ok((id != 0 && is_thread && is_in_lock).then_some(id))
     }
 
@@ -271,14 +265,14 @@ impl Runtime {
     ) -> Result<ManagedThread, InspectError> {
         let layout = &self.threads;
         let at = |offset: u32| address.wrapping_add(offset.into());
-        let is_cooperative = read_u32(memory, at(layout.mode))? != 0;
+        let is_cooperative = memory.read_u32(at(layout.mode))? != 0;
         let first = memory.read_u64(at(layout.frame))?;
         let (frames, frames_end) = self.frames.chain(memory, first);
-        let state = read_u32(memory, at(layout.state))?;
+        let state = memory.read_u32(at(layout.state))?;
         Ok(ManagedThread {
             address,
-            id: read_u32(memory, at(layout.id))?,
-            os_id: read_u32(memory, at(layout.os_id))?,
+            id: memory.read_u32(at(layout.id))?,
+            os_id: memory.read_u32(at(layout.os_id))?,
             state: ThreadState(state),
             mode: if is_cooperative { Mode::Cooperative } else { Mode::Preemptive },
             // The contract with other links is that of .NET 11.

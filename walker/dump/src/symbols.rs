@@ -35,19 +35,19 @@ impl Module<'_> {
             return Ok(None);
         }
         let at = |offset: u64| tables.hash.wrapping_add(offset);
-        let (buckets, first) = (read_u32(memory, at(0))?, read_u32(memory, at(4))?);
-        let filter = 8 * u64::from(read_u32(memory, at(8))?);
+        let (buckets, first) = (memory.read_u32(at(0))?, memory.read_u32(at(4))?);
+        let filter = 8 * u64::from(memory.read_u32(at(8))?);
         let hash = gnu_hash(name.as_bytes());
         let Some(bucket) = hash.checked_rem(buckets) else { return Ok(None) };
         let buckets_at = 16 + filter;
         let chains = buckets_at + 4 * u64::from(buckets);
-        let start = read_u32(memory, at(buckets_at + 4 * u64::from(bucket)))?;
+        let start = memory.read_u32(at(buckets_at + 4 * u64::from(bucket)))?;
         for index in start..start.saturating_add(CHAIN_LIMIT) {
             let Some(chain) = index.checked_sub(first) else { return Ok(None) };
-            let found = read_u32(memory, at(chains + 4 * u64::from(chain)))?;
+            let found = memory.read_u32(at(chains + 4 * u64::from(chain)))?;
             if found | 1 == hash | 1 {
                 let symbol = tables.symbols.wrapping_add(SYMBOL * u64::from(index));
-                let name_at = tables.names.wrapping_add(read_u32(memory, symbol)?.into());
+                let name_at = tables.names.wrapping_add(memory.read_u32(symbol)?.into());
                 if is_text(memory, name_at, name.as_bytes())? {
                     let value = memory.read_u64(symbol.wrapping_add(8))?;
                     return Ok(Some(value.wrapping_add(self.bias)));
@@ -92,12 +92,6 @@ impl Module<'_> {
 /// Returns the hash of DT_GNU_HASH.
 fn gnu_hash(name: &[u8]) -> u32 {
     name.iter().fold(5381, |hash: u32, byte| hash.wrapping_mul(33).wrapping_add((*byte).into()))
-}
-
-fn read_u32<M: Memory + ?Sized>(memory: &M, address: u64) -> Result<u32, Unreadable> {
-    let mut bytes = [0; 4];
-    memory.read(address, &mut bytes)?;
-    Ok(u32::from_le_bytes(bytes))
 }
 
 /// Returns true if the text with a NUL after it is at `address`.

@@ -2,7 +2,7 @@
 
 use crate::process::StoppedProcess;
 use crate::threads::Thread;
-use clr_unwind::{Gpr, Memory, Unreadable};
+use clr_unwind::Gpr;
 
 /// The system call futex (arch/x86/entry/syscalls/syscall_64.tbl of Linux).
 const FUTEX: u64 = 202;
@@ -64,7 +64,7 @@ impl Wait {
             return Some(Self::Call { number });
         }
         let address = thread.registers.get(Gpr::Rdi);
-        let value = read_u32(process, address).ok();
+        let value = process.read_u32(address).ok();
         // The kernel has let it wait because the word had this value; since then it may have another one.
         let expected = thread.registers.get(Gpr::Rdx) as u32;
         let known = value.filter(|value| *value == expected);
@@ -92,7 +92,7 @@ fn owner<P: StoppedProcess + ?Sized>(process: &P, address: u64, value: u32) -> O
     if value != CONTENDED {
         return None;
     }
-    let word = |offset| read_u32(process, address.checked_add(offset)?).ok();
+    let word = |offset| process.read_u32(address.checked_add(offset)?).ok();
     let (owner, users, kind) = (word(OWNER)?, word(USERS)?, word(KIND)?);
     let is_count = (1..=process.threads().len()).contains(&(users as usize));
     (is_count && kind & !KINDS == 0 && process.thread(owner).is_some()).then_some(owner)
@@ -103,10 +103,4 @@ fn ends<P: StoppedProcess + ?Sized>(process: &P, address: u64, value: u32) -> Op
     let thread = process.thread(value)?;
     let offset = address.checked_sub(thread.fs_base)?;
     (offset < CONTROL_BLOCK).then_some(value)
-}
-
-fn read_u32<M: Memory + ?Sized>(memory: &M, address: u64) -> Result<u32, Unreadable> {
-    let mut bytes = [0; 4];
-    memory.read(address, &mut bytes)?;
-    Ok(u32::from_le_bytes(bytes))
 }

@@ -71,7 +71,7 @@ impl JittedMethod {
         if method_desc == 0 || !method_desc.is_multiple_of(8) {
             return Err(JittedCodeError::MethodDesc { header, method_desc });
         }
-        let count = read_u32(memory, field(header, layout.unwind_info_count))?;
+        let count = memory.read_u32(field(header, layout.unwind_info_count))?;
         if count == 0 || count > UNWIND_INFO_LIMIT {
             return Err(JittedCodeError::UnwindInfoCount { header, count });
         }
@@ -162,12 +162,6 @@ pub(super) const fn entry_address(first: u64, index: usize) -> u64 {
 
 const fn field(header: u64, offset: u32) -> u64 {
     header.wrapping_add(offset as u64)
-}
-
-pub(super) fn read_u32<M: Memory + ?Sized>(memory: &M, address: u64) -> Result<u32, Unreadable> {
-    let mut bytes = [0; 4];
-    memory.read(address, &mut bytes)?;
-    Ok(u32::from_le_bytes(bytes))
 }
 
 /// Copies `len` bytes at `address` (VA), page by page: an invented length costs no more memory than

@@ -24,6 +24,28 @@ pub trait Memory {
     /// [`Unreadable`] if any of the bytes cannot be read.
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable>;
 
+    /// Reads the little-endian u16 at `address` (VA), which need not be aligned.
+    ///
+    /// # Errors
+    /// [`Unreadable`] if any of its bytes cannot be read.
+    #[inline]
+    fn read_u16(&self, address: u64) -> Result<u16, Unreadable> {
+        let mut bytes = [0; 2];
+        self.read(address, &mut bytes)?;
+        Ok(u16::from_le_bytes(bytes))
+    }
+
+    /// Reads the little-endian u32 at `address` (VA), which need not be aligned.
+    ///
+    /// # Errors
+    /// [`Unreadable`] if any of its bytes cannot be read.
+    #[inline]
+    fn read_u32(&self, address: u64) -> Result<u32, Unreadable> {
+        let mut bytes = [0; 4];
+        self.read(address, &mut bytes)?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
     /// Reads the little-endian u64 at `address` (VA), which need not be aligned.
     ///
     /// # Errors
@@ -244,6 +266,9 @@ mod tests {
         let segment = Segment::new(0x1000, &BYTES);
         assert_eq!(segment.read_u64(0x1001), Ok(0x0807_0605_0403_0201));
         assert_eq!(segment.read_u64(0x1010), Ok(0x1716_1514_1312_1110));
+        assert_eq!(segment.read_u16(0x1016), Ok(0x1716));
+        assert_eq!(segment.read_u32(0x1001), Ok(0x0403_0201));
+        assert_eq!(segment.read_u32(0x1015), Err(Unreadable { address: 0x1015, len: 4 }));
         assert_eq!(segment.read_u128(0x1008).unwrap() as u64, segment.read_u64(0x1008).unwrap());
         for address in [0xFFF, 0x1011, 0x1018, 0, u64::MAX] {
             assert_eq!(segment.read_u64(address), Err(Unreadable { address, len: 8 }));

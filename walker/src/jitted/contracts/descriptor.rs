@@ -2,7 +2,7 @@
 
 use super::error::ContractError;
 use super::json::{self, Value};
-use crate::jitted::header::{copy, read_u32};
+use crate::jitted::header::copy;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -61,12 +61,12 @@ impl ContractDescriptor {
             return Err(ContractError::Magic { address, magic });
         }
         let at = |offset: u64| address.wrapping_add(offset);
-        let flags = read_u32(memory, at(8))?;
+        let flags = memory.read_u32(at(8))?;
         // Bit 0 is always set, bit 1 means 32-bit pointers, the others may be ignored.
         if flags & 3 != 1 {
             return Err(ContractError::Flags { flags });
         }
-        let (text, pointers) = (read_u32(memory, at(12))?, read_u32(memory, at(24))?);
+        let (text, pointers) = (memory.read_u32(at(12))?, memory.read_u32(at(24))?);
         if text > TEXT_LIMIT || pointers > POINTER_LIMIT {
             return Err(ContractError::Size { text, pointers });
         }

@@ -8,7 +8,7 @@
 //! runtimes without the contract (version 1 until .NET 9), but nothing that is exported leads to it.
 
 use super::error::CodeLookupError;
-use crate::jitted::header::{copy, read_u32};
+use crate::jitted::header::copy;
 use alloc::vec::Vec;
 use clr_unwind::Memory;
 
@@ -49,7 +49,7 @@ impl NibbleMap {
     ) -> Result<Option<u64>, CodeLookupError> {
         let Some(offset) = address.checked_sub(self.base) else { return Ok(None) };
         let index = offset / BYTES_PER_UNIT;
-        let unit = read_u32(memory, self.address_of(index))?;
+        let unit = memory.read_u32(self.address_of(index))?;
         // The nibbles up to that of the address, which counts if its method starts early enough.
         let slot = offset % BYTES_PER_UNIT / BYTES_PER_NIBBLE;
         let here = (offset % BYTES_PER_NIBBLE / 4 + 1) as u32;
@@ -81,7 +81,7 @@ impl NibbleMap {
     ) -> Result<Option<u64>, CodeLookupError> {
         let limit = if self.has_pointers { 1 } else { UNIT_LIMIT };
         for index in (0..index).rev().take(limit as usize) {
-            let unit = read_u32(memory, self.address_of(index))?;
+            let unit = memory.read_u32(self.address_of(index))?;
             let found = match self.decode(index, unit)? {
                 Unit::Pointer(distance) => Some(self.base.wrapping_add(distance.into())),
                 Unit::Nibbles(unit) => self.last_start(index, unit, NIBBLES_PER_UNIT),

@@ -6,7 +6,7 @@
 
 use super::descriptor::ContractDescriptor;
 use super::error::{CodeLookupError, ContractError};
-use crate::jitted::header::{copy, read_u32};
+use crate::jitted::header::copy;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use clr_unwind::{Memory, Unreadable};
@@ -155,7 +155,7 @@ impl RangeSections {
         }
         let range = field(self.begin)?..field(self.end)?;
         let (module, heap) = (field(self.ready_to_run)?, field(self.heap)?);
-        let flags = read_u32(memory, at(address, self.flags))?;
+        let flags = memory.read_u32(at(address, self.flags))?;
         let covers = range.start <= part.start && part.start < part.end && part.end <= range.end;
         // A section is an image, a code heap, or a list of stubs.
         let kinds = [module != 0, flags & CODE_HEAP != 0, flags & RANGE_LIST != 0];

@@ -6,7 +6,6 @@ use thiserror::Error;
 
 /// An error in reading the runtime of a stopped process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
 pub enum InspectError {
     /// No module of the process is a .NET runtime with data contracts: there is none, or it is older than .NET 9.
     #[error("no module exports DotNetRuntimeContractDescriptor: no .NET runtime, or one before 9")]

@@ -15,7 +15,6 @@ const NEXT: u32 = 8;
 
 /// A kind of Frame, by the name of its class in the runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum FrameKind {
     /// The runtime's descriptor names the kind.
     Named(&'static str),

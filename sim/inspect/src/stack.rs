@@ -13,7 +13,6 @@ const FRAME_LIMIT: usize = 1 << 16;
 
 /// The code of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum CodeKind {
     /// Code of a module that is not managed.
     Native,
@@ -51,7 +50,6 @@ pub struct StackFrame {
 
 /// Why a stack has no more frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum StackEnd {
     /// The unwinder's reason; [`UnwindError::EndOfStack`] is the normal one.
     Unwind(UnwindError),

@@ -74,6 +74,8 @@ pub struct ManagedThread {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ThreadList {
+    /// The list itself, with its counts.
+    pub store: ThreadStore,
     /// In the order of the runtime's list.
     pub threads: Vec<ManagedThread>,
     /// Whether they are all: else why the list breaks off.
@@ -180,13 +182,7 @@ impl ThreadLayout {
 
 impl Runtime {
     /// Reads the runtime's list of threads, without the threads.
-    ///
-    /// # Errors
-    /// [`InspectError::Unreadable`] if a part of it is unknown.
-    pub fn thread_store<M: Memory + ?Sized>(
-        &self,
-        memory: &M,
-    ) -> Result<ThreadStore, InspectError> {
+    fn thread_store<M: Memory + ?Sized>(&self, memory: &M) -> Result<ThreadStore, InspectError> {
         let layout = &self.threads;
         let address = memory.read_u64(layout.store)?;
         let at = |offset: u32| address.wrapping_add(offset.into());
@@ -244,7 +240,7 @@ impl Runtime {
             let address = self.threads.thread_of(link);
             if threads.len() >= store.count as usize {
                 let end = Err(InspectError::EndlessList { list: "threads", address });
-                return Ok(ThreadList { threads, end });
+                return Ok(ThreadList { store, threads, end });
             }
             let next = memory.read_u64(address.wrapping_add(self.threads.next.into()));
             match self.thread(memory, address).and_then(|thread| Ok((thread, next?))) {
@@ -252,10 +248,10 @@ impl Runtime {
                     threads.push(thread);
                     link = next;
                 }
-                Err(error) => return Ok(ThreadList { threads, end: Err(error) }),
+                Err(error) => return Ok(ThreadList { store, threads, end: Err(error) }),
             }
         }
-        Ok(ThreadList { threads, end: Ok(()) })
+        Ok(ThreadList { store, threads, end: Ok(()) })
     }
 
     fn thread<M: Memory + ?Sized>(

@@ -45,7 +45,7 @@ fn threads_and_frames_are_those_of_clrmd() {
         assert_eq!(list.end, Ok(()));
         let known = known["threads"].as_array().unwrap();
         assert_eq!(list.threads.len(), known.len(), "{}", dump.name);
-        let store = runtime.thread_store(&process).unwrap();
+        let store = list.store;
         assert_eq!(store.count as usize, known.len());
         let by_id: BTreeMap<_, _> = list.threads.iter().map(|it| (it.os_id, it)).collect();
         for known in known {
@@ -70,7 +70,7 @@ fn threads_and_frames_are_those_of_clrmd() {
                 match frame.kind {
                     FrameKind::Named(kind) => assert_eq!(kind, name, "{}", context()),
                     // .NET 9 does not name them.
-                    _ => unnamed += 1,
+                    FrameKind::Unnamed(_) => unnamed += 1,
                 }
                 frame_count += 1;
             }

@@ -4,7 +4,6 @@ use thiserror::Error;
 
 /// An error in reading a dump. Offsets count in bytes from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
 pub enum DumpError {
     /// The file is not an ELF core for x86-64.
     #[error("not an ELF core for x86-64")]
@@ -46,7 +45,6 @@ pub enum DumpError {
 
 /// The reason why a file is not used for the pages of its mappings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
 pub enum MappedFileError {
     /// The file was not found.
     #[error("the file was not found")]

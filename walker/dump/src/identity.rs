@@ -34,7 +34,6 @@ pub struct PeIdentity {
 
 /// Which file it is, by a part of its contents.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
 pub enum Identity {
     /// An ELF image's build id.
     BuildId(BuildId),

@@ -8,7 +8,6 @@ use std::ops::Range;
 
 /// The format of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum ModuleKind {
     /// ELF: a shared object or an executable.
     Elf,

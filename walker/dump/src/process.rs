@@ -49,7 +49,6 @@ pub trait StoppedProcess: Memory {
 
 /// The reason why a byte of the process is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
 pub enum Missing {
     /// The dump lacks the page, and no file is mapped there. A dump of another kind may have it.
     #[error("the dump lacks this page")]

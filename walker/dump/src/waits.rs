@@ -24,7 +24,6 @@ const CONTROL_BLOCK: u64 = 0x1000;
 
 /// What a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Wait {
     /// A mutex of glibc that another thread, or itself, owns.
     Mutex {

@@ -119,7 +119,6 @@ fn text(process: &CoreDump<'_>, edge: &Edge) -> String {
         Evidence::Call { address } => format!(
             "it waits inside the runtime (word {address:#x}), and {to} is in a call of the runtime"
         ),
-        _ => String::new(),
     }
 }
 
@@ -132,7 +131,6 @@ const fn doubt_text(doubt: Doubt) -> &'static str {
             "this runtime does not say what the word is for, and the dump lacks it: take a heap dump"
         }
         Doubt::Holder => "the runtime does not say that it suspends: others hold the lock, too",
-        _ => "it is not known for what",
     }
 }
 
@@ -143,7 +141,6 @@ fn unknown_text(unknown: &Unknown) -> String {
         Unknown::Word { thread, address } => {
             format!("the word that thread {thread} waits for: the dump lacks {address:#x}")
         }
-        _ => String::new(),
     }
 }
 
@@ -200,7 +197,6 @@ impl Wait {
             Evidence::Suspension { address, .. } => ("suspension", address),
             Evidence::CooperativeMode { thread } => ("cooperative-mode", thread),
             Evidence::Call { address } => ("call", address),
-            _ => ("other", 0),
         };
         Self {
             from: edge.from,

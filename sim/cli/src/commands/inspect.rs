@@ -22,6 +22,9 @@ pub(crate) fn inspect(args: &InspectArgs, console: &mut Console<'_>) -> Result<u
     let runtime = runtime.ok();
     let mut walker = StackWalker::new(&process, process.code_map(), runtime.as_ref());
     let names = runtime.as_ref().map(|runtime| MethodNames::new(&process, runtime));
+    if let Some(Err(error)) = &names {
+        writeln!(console.out, "  methods have no names: {error}")?;
+    }
     let mut names = names.and_then(Result::ok);
     for thread in process.threads() {
         let known = managed.iter().find(|known| known.os_id == thread.id);
@@ -57,19 +60,23 @@ fn write_runtime(
     runtime: Result<&Runtime, &InspectError>,
     console: &mut Console<'_>,
 ) -> Result<Vec<ManagedThread>, CliError> {
-    let read = runtime.map_err(|error| *error).and_then(|runtime| {
-        let (store, list) = (runtime.thread_store(process)?, runtime.threads(process)?);
-        Ok((runtime, store, list))
-    });
-    let (runtime, store, list) = match read {
+    let read = runtime
+        .map_err(|error| *error)
+        .and_then(|runtime| Ok((runtime, runtime.threads(process)?)));
+    let (runtime, list) = match read {
         Ok(read) => read,
         Err(error) => {
             writeln!(console.out, "{HEAD}runtime{HEAD:#}: {error}")?;
             return Ok(Vec::new());
         }
     };
-    writeln!(console.out, "{HEAD}runtime{HEAD:#} {}: {} threads", runtime.path(), store.count)?;
-    if let Some(suspender) = store.suspender {
+    writeln!(
+        console.out,
+        "{HEAD}runtime{HEAD:#} {}: {} threads",
+        runtime.path(),
+        list.store.count
+    )?;
+    if let Some(suspender) = list.store.suspender {
         let thread = list.threads.iter().find(|thread| thread.address == suspender);
         let id =
             thread.map_or_else(|| format!("{suspender:#x}"), |thread| thread.os_id.to_string());
@@ -112,7 +119,7 @@ fn write_thread(
             write!(console.out, ", waits for a word at {address:#x}")?;
         }
         Some(Wait::Call { number }) => write!(console.out, ", in system call {number}")?,
-        _ => {}
+        None => {}
     }
     Ok(writeln!(console.out)?)
 }
@@ -150,7 +157,7 @@ fn write_end(stack: &Stack, console: &mut Console<'_>) -> Result<(), CliError> {
         StackEnd::Unwind(UnwindError::EndOfStack { .. }) => {}
         StackEnd::Unwind(error) => writeln!(console.out, "  … {error}")?,
         StackEnd::Code(error) => writeln!(console.out, "  … {error}")?,
-        _ => writeln!(console.out, "  … more frames than are read")?,
+        StackEnd::TooManyFrames => writeln!(console.out, "  … more frames than are read")?,
     }
     Ok(())
 }
@@ -161,7 +168,7 @@ fn write_frames(known: Option<&ManagedThread>, console: &mut Console<'_>) -> Res
     for frame in &known.frames {
         match frame.kind {
             FrameKind::Named(name) => writeln!(console.out, "  Frame {:#x} {name}", frame.address)?,
-            _ => writeln!(console.out, "  Frame {:#x}", frame.address)?,
+            FrameKind::Unnamed(_) => writeln!(console.out, "  Frame {:#x}", frame.address)?,
         }
     }
     if let Err(error) = known.frames_end {

@@ -31,12 +31,11 @@ fn timeout(thread: &Thread) -> Option<Doubt> {
 impl<'p, P: StoppedProcess + ?Sized> Reader<'p, P> {
     pub(super) fn new(process: &'p P, runtime: Result<&Runtime, InspectError>) -> Self {
         let mut unknown = Vec::new();
-        let read = runtime
-            .and_then(|runtime| Ok((runtime.thread_store(process)?, runtime.threads(process)?)));
+        let read = runtime.and_then(|runtime| runtime.threads(process));
         let (store, managed) = match read {
-            Ok((store, list)) => {
+            Ok(list) => {
                 unknown.extend(list.end.err().map(Unknown::Threads));
-                (Some(store), list.threads)
+                (Some(list.store), list.threads)
             }
             Err(error) => {
                 unknown.push(Unknown::Runtime(error));

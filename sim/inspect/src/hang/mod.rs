@@ -26,7 +26,6 @@ pub struct Edge {
 
 /// What says that a thread waits for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Evidence {
     /// The thread waits for a mutex, in which the other one stands as its owner.
     Mutex {
@@ -67,7 +66,6 @@ pub enum Evidence {
 
 /// Why a wait is not proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Doubt {
     /// The wait ends after some time.
     Timeout,
@@ -82,7 +80,6 @@ pub enum Doubt {
 
 /// What is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Unknown {
     /// The runtime: nothing is known of modes and suspensions.
     Runtime(InspectError),

@@ -105,12 +105,12 @@ fn threads_are_found_by_links_of_each_kind() {
 #[test]
 fn the_list_of_threads_has_counts_and_a_suspender() {
     let mut process = Process::net10();
-    let store = process.runtime().thread_store(&process.memory()).unwrap();
+    let store = process.runtime().threads(&process.memory()).unwrap().store;
     let counts = [store.count, store.unstarted, store.background, store.pending, store.dead];
     assert_eq!((store.address, counts), (STORE, [2, 3, 4, 5, 6]));
     assert_eq!((store.suspender, store.finalizer), (None, Some(THREADS[1])));
     process.put(0x1188, THREADS[0]);
-    let store = process.runtime().thread_store(&process.memory()).unwrap();
+    let store = process.runtime().threads(&process.memory()).unwrap().store;
     assert_eq!(store.suspender, Some(THREADS[0]));
 }
 
@@ -119,7 +119,7 @@ fn the_holder_of_the_lock_is_known_if_all_that_names_it_fits() {
     let holder = |words: [u64; 3]| {
         let mut process = Process::net10();
         process.put(STORE, words[0]).put(STORE + 56, words[1]).put(STORE + 64, words[2]);
-        let store = process.runtime().thread_store(&process.memory()).unwrap();
+        let store = process.runtime().threads(&process.memory()).unwrap().store;
         assert_eq!(store.lock(), STORE..STORE + 16);
         store.holder
     };

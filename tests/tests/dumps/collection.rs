@@ -1,6 +1,7 @@
 //! The collection of dumps, and the files that their processes had mapped.
 
-use clr_dump::{CoreDump, Identity};
+use clr_dump::CoreDump;
+use clr_unwind::ImageIdentity;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -85,7 +86,7 @@ impl Dump {
 
     /// Opens the dump, with the files of the collection, and those of this system that are the same.
     pub(crate) fn open(&self) -> CoreDump<'_> {
-        let find = |path: &str, _: &Identity| self.file(path);
+        let find = |path: &str, _: &ImageIdentity| self.file(path);
         let files: &dyn clr_dump::Files<'_> = &find;
         CoreDump::open(&self.core, files).unwrap()
     }

@@ -5,14 +5,13 @@ use crate::error::{DumpError, MappedFileError};
 use crate::fields::Fields;
 use crate::files::Files;
 use crate::headers::{ImageHeaders, PAGE};
-use crate::identity::{Identity, Layout};
 use crate::mapped_file::{MappedFile, Writable};
 use crate::modules::{Module, ModuleKind, bias_of, changed_pages, mapping_at};
 use crate::notes::{Mapping, Notes};
 use crate::pe_headers::PeHeaders;
 use crate::process::{Missing, StoppedProcess};
 use crate::threads::Thread;
-use clr_unwind::{CodeMap, ElfImage, Memory, PeImage, Unreadable};
+use clr_unwind::{CodeMap, ElfImage, ImageIdentity, ImageLayout, Memory, PeImage, Unreadable};
 use object::LittleEndian as LE;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
@@ -50,7 +49,7 @@ enum BackingKind {
 }
 
 /// The identities of files: paths with what the dump says of them.
-type Known<'d> = BTreeMap<(String, Option<Identity>), usize>;
+type Known<'d> = BTreeMap<(String, Option<ImageIdentity>), usize>;
 
 impl<'d> CoreDump<'d> {
     /// Reads the headers and notes of a dump, and finds the files of its modules.
@@ -106,11 +105,11 @@ impl<'d> CoreDump<'d> {
         fill(address, buffer, |at, rest| self.copy_of_file(at, rest, false))
     }
 
-    /// Reads bytes of the dump alone.
-    fn read_dumped(&self, address: Option<u64>, buffer: &mut [u8]) -> Option<()> {
-        let bytes = self.dumped.from(address?).get(..buffer.len())?;
-        buffer.copy_from_slice(bytes);
-        Some(())
+    /// Returns which build of a file the image at `base` is, as the dump alone says it. Program headers do not tell builds apart
+    /// well enough: what is between them would be read from another file.
+    fn identity(&self, base: u64, layout: ImageLayout) -> Option<ImageIdentity> {
+        let identity = ImageIdentity::of(&self.dumped, base, layout);
+        identity.filter(|it| !matches!(it, ImageIdentity::ProgramHeaders(_)))
     }
 
     /// Finds loaded images and the files of all mappings.
@@ -123,11 +122,10 @@ impl<'d> CoreDump<'d> {
                 continue;
             }
             let base = first.range.start;
-            let read = |at: u64, buffer: &mut [u8]| self.read_dumped(base.checked_add(at), buffer);
-            let headers = ImageHeaders::read(&read);
+            let headers = ImageHeaders::read(&self.dumped, base);
             let bias = headers.as_ref().and_then(|it| bias_of(it, base, &first.path, &mappings));
-            let layout = if bias.is_some() { Layout::Loaded } else { Layout::File };
-            let identity = Identity::of(layout, &read);
+            let layout = if bias.is_some() { ImageLayout::Loaded } else { ImageLayout::File };
+            let identity = self.identity(base, layout);
             let pe = PeHeaders::read(self.dumped.from(base));
             let pe = pe.filter(|it| it.are_mapped(base, &first.path, &mappings));
             let file = self.file(&first.path, identity.as_ref(), files, &mut known);
@@ -198,7 +196,7 @@ impl<'d> CoreDump<'d> {
     fn file(
         &mut self,
         path: &str,
-        identity: Option<&Identity>,
+        identity: Option<&ImageIdentity>,
         files: &dyn Files<'d>,
         known: &mut Known<'d>,
     ) -> usize {
@@ -218,9 +216,8 @@ impl<'d> CoreDump<'d> {
     /// Adds the image that the kernel maps into each process.
     fn add_vdso(&mut self) {
         let Some(base) = self.notes.auxiliary(VDSO) else { return };
-        let read = |at: u64, buffer: &mut [u8]| self.read_dumped(base.checked_add(at), buffer);
-        let Some(headers) = ImageHeaders::read(&read) else { return };
-        let identity = Identity::of(Layout::Loaded, &read);
+        let Some(headers) = ImageHeaders::read(&self.dumped, base) else { return };
+        let identity = self.identity(base, ImageLayout::Loaded);
         let start = headers.range().start;
         let size = usize::try_from(headers.range().end - start).unwrap_or(usize::MAX);
         let bytes = self.dumped.from(base);

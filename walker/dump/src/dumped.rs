@@ -1,6 +1,7 @@
 //! The pages of the dump.
 
 use crate::error::DumpError;
+use clr_unwind::{Memory, Unreadable};
 
 /// A run of pages of the dump.
 #[derive(Clone, Copy, Debug)]
@@ -50,5 +51,13 @@ impl<'d> DumpedPages<'d> {
         let after = self.runs.partition_point(|run| run.address <= address);
         let next = self.runs.get(after).map_or(u64::MAX, |run| run.address);
         usize::try_from(next - address).map_or(limit, |gap| gap.min(limit))
+    }
+}
+
+impl Memory for DumpedPages<'_> {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        let unreadable = Unreadable { address, len: buffer.len() as u32 };
+        buffer.copy_from_slice(self.from(address).get(..buffer.len()).ok_or(unreadable)?);
+        Ok(())
     }
 }

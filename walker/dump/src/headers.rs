@@ -1,5 +1,6 @@
 //! ELF headers, in files and in memory.
 
+use clr_unwind::Memory;
 use object::LittleEndian as LE;
 use object::elf::{self, FileHeader64, ProgramHeader64};
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
@@ -9,9 +10,6 @@ use std::ops::Range;
 pub(crate) const PAGE: u64 = 0x1000;
 /// Program headers at most; images have about a dozen.
 const HEADER_LIMIT: u16 = 256;
-
-/// Reads bytes of an image, from its file or from memory. Returns `None` if any of them is unknown.
-pub(crate) type Read<'r> = &'r dyn Fn(u64, &mut [u8]) -> Option<()>;
 
 /// A part of an image that is loaded. Addresses are those of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,15 +45,13 @@ pub(crate) struct ImageHeaders {
     pub(crate) relro: Vec<Range<u64>>,
     /// The dynamic section, by address.
     pub(crate) dynamic: Option<Range<u64>>,
-    /// Notes: addresses, and the offset in the file of the first byte.
-    pub(crate) notes: Vec<(Range<u64>, u64)>,
 }
 
 impl ImageHeaders {
-    /// Reads the headers of an image whose first bytes are those of its file.
-    pub(crate) fn read(read: Read<'_>) -> Option<Self> {
+    /// Reads the headers of an image whose bytes at `base` are the first ones of its file.
+    pub(crate) fn read<M: Memory>(memory: &M, base: u64) -> Option<Self> {
         let mut bytes = [0; size_of::<FileHeader64<LE>>()];
-        read(0, &mut bytes)?;
+        memory.read(base, &mut bytes).ok()?;
         let (header, _) = object::from_bytes::<FileHeader64<LE>>(&bytes).ok()?;
         let is_image = matches!(header.e_type(LE), elf::ET_DYN | elf::ET_EXEC);
         let is_elf64 = header.is_supported() && header.e_machine(LE) == elf::EM_X86_64;
@@ -65,7 +61,7 @@ impl ImageHeaders {
             return None;
         }
         let mut bytes = vec![0; usize::from(count) * size_of::<ProgramHeader64<LE>>()];
-        read(header.e_phoff(LE), &mut bytes)?;
+        memory.read(base.checked_add(header.e_phoff(LE))?, &mut bytes).ok()?;
         let headers = object::slice_from_all_bytes::<ProgramHeader64<LE>>(&bytes).ok()?;
         Self::from_headers(headers)
     }
@@ -93,14 +89,11 @@ impl ImageHeaders {
             });
         }
         let relro = of_kind(elf::PT_GNU_RELRO).map(|it| range(it, it.p_memsz(LE)));
-        let notes =
-            of_kind(elf::PT_NOTE).map(|it| Some((range(it, it.p_filesz(LE))?, it.p_offset(LE))));
         let dynamic = of_kind(elf::PT_DYNAMIC).next();
         loads.first()?;
         Some(Self {
             relro: relro.collect::<Option<_>>()?,
             dynamic: dynamic.map(|it| range(it, it.p_memsz(LE)).ok_or(())).transpose().ok()?,
-            notes: notes.collect::<Option<_>>()?,
             loads,
         })
     }
@@ -129,12 +122,4 @@ impl ImageHeaders {
 /// Returns the start of the page.
 pub(crate) const fn page(address: u64) -> u64 {
     address & !(PAGE - 1)
-}
-
-/// Reads bytes of a file.
-pub(crate) fn read_file(file: &[u8], offset: u64, buffer: &mut [u8]) -> Option<()> {
-    let start = usize::try_from(offset).ok()?;
-    let bytes = file.get(start..)?.get(..buffer.len())?;
-    buffer.copy_from_slice(bytes);
-    Some(())
 }

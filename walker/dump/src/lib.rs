@@ -43,7 +43,6 @@
 //! | `headers` | ELF headers in files and in memory |
 //! | `pe_headers` | PE headers |
 //! | `modules` | loaded images: those whose segments are mapped in order |
-//! | `identity` | which file it is: build ids |
 //! | `mapped_file` | what of a file is as it was in memory |
 //! | `relocations` | what the loader has changed |
 //! | `symbols` | exported symbols of a module |
@@ -54,7 +53,6 @@ mod error;
 mod fields;
 mod files;
 mod headers;
-mod identity;
 mod mapped_file;
 mod modules;
 mod notes;
@@ -70,7 +68,6 @@ mod waits;
 pub use core_dump::CoreDump;
 pub use error::{DumpError, MappedFileError};
 pub use files::{Files, NoFiles};
-pub use identity::{BuildId, Identity, PeIdentity};
 pub use modules::{Module, ModuleFile, ModuleKind};
 pub use notes::Mapping;
 pub use process::{Missing, StoppedProcess};

@@ -1,11 +1,11 @@
 //! What of a file is as it was in memory.
 
 use crate::error::MappedFileError;
-use crate::headers::{ImageHeaders, read_file};
-use crate::identity::Identity;
+use crate::headers::ImageHeaders;
 use crate::pe_headers::PeHeaders;
 use crate::process::Missing;
 use crate::relocations::{Change, Relocations};
+use clr_unwind::{ImageIdentity, Segment};
 use std::ops::Range;
 
 /// A file that was found, and is the one that the process had mapped.
@@ -41,19 +41,19 @@ struct Elf {
 
 impl<'f> MappedFile<'f> {
     /// Reads the headers and relocations of a file, which must have this identity.
-    pub(crate) fn read(bytes: &'f [u8], identity: &Identity) -> Result<Self, MappedFileError> {
-        let read = |offset: u64, buffer: &mut [u8]| read_file(bytes, offset, buffer);
-        if Identity::of_file(bytes).as_ref() != Some(identity) {
+    pub(crate) fn read(bytes: &'f [u8], identity: &ImageIdentity) -> Result<Self, MappedFileError> {
+        if ImageIdentity::of_file(bytes).as_ref() != Some(identity) {
             return Err(MappedFileError::Different);
         }
         let contents = match identity {
-            Identity::BuildId(_) => {
-                let headers = ImageHeaders::read(&read).ok_or(MappedFileError::Damaged)?;
+            ImageIdentity::BuildId(_) | ImageIdentity::ProgramHeaders(_) => {
+                let headers = ImageHeaders::read(&Segment::new(0, bytes), 0)
+                    .ok_or(MappedFileError::Damaged)?;
                 let relocations = Relocations::read(bytes, &headers);
                 let relocations = relocations.ok_or(MappedFileError::Damaged)?;
                 Contents::Elf(Elf { headers, relocations })
             }
-            Identity::Pe(_) => {
+            ImageIdentity::Pe(_) => {
                 let headers = PeHeaders::read(bytes).ok_or(MappedFileError::Damaged)?;
                 Contents::Pe(headers.changed(bytes).ok_or(MappedFileError::Damaged)?)
             }

@@ -2,8 +2,8 @@
 
 use crate::error::MappedFileError;
 use crate::headers::{ImageHeaders, page};
-use crate::identity::{BuildId, Identity};
 use crate::notes::Mapping;
+use clr_unwind::{BuildId, ImageIdentity};
 use std::ops::Range;
 
 /// The format of an image.
@@ -27,7 +27,7 @@ pub struct Module<'f> {
     /// Addresses of the image (VA), by page.
     pub range: Range<u64>,
     /// Which file it is, as the memory of the process has it, or `None` if the dump lacks that page.
-    pub identity: Option<Identity>,
+    pub identity: Option<ImageIdentity>,
     /// The file.
     pub file: ModuleFile<'f>,
     /// Difference between addresses in the process and those in an ELF file.
@@ -120,7 +120,7 @@ impl<'f> Module<'f> {
         path: &str,
         bias: u64,
         headers: &ImageHeaders,
-        identity: Option<Identity>,
+        identity: Option<ImageIdentity>,
         file: ModuleFile<'f>,
     ) -> Self {
         let moved = |range: &Range<u64>| {
@@ -146,7 +146,7 @@ impl<'f> Module<'f> {
     pub(crate) fn pe(
         path: &str,
         range: Range<u64>,
-        identity: Option<Identity>,
+        identity: Option<ImageIdentity>,
         file: ModuleFile<'f>,
     ) -> Self {
         let kind = ModuleKind::Pe;

@@ -1,6 +1,7 @@
 //! What the loader has changed in an ELF image.
 
-use crate::headers::{ImageHeaders, read_file};
+use crate::headers::ImageHeaders;
+use clr_unwind::{Memory as _, Segment};
 use object::elf;
 
 /// Relocations of a file at most. Chromium has 0.6 million, libcoreclr.so 19 thousand.
@@ -140,9 +141,8 @@ impl Relocations {
             let (start, bitmap) = if entry & 1 == 0 { (entry, 1) } else { (next, entry >> 1) };
             for word in (0..63).filter(|word| bitmap >> word & 1 != 0) {
                 let address = start.checked_add(8 * word)?;
-                let mut addend = [0; 8];
-                read_file(file, headers.offset_of(address)?, &mut addend)?;
-                self.push(address, Change::Moved(u64::from_le_bytes(addend)))?;
+                let addend = Segment::new(0, file).read_u64(headers.offset_of(address)?).ok()?;
+                self.push(address, Change::Moved(addend))?;
             }
             next = start.checked_add(if entry & 1 == 0 { 8 } else { 8 * 63 })?;
         }

@@ -3,11 +3,11 @@
 use crate::lifetimes::Lifetimes;
 use crate::lock::lock;
 use crate::names;
-use crate::native_images::NativeImages;
-use crate::os::{self, Build, OwnProcess};
+use crate::native_images::{NativeImages, loaded};
+use crate::os::{self, OwnProcess};
 use crate::profile::Label;
 use clr_com::{ModuleId, RuntimeInfo};
-use clr_unwind::{CodeMap, Memory, PeImage, RegionKind, SharedCodeMap};
+use clr_unwind::{CodeMap, ImageIdentity, Memory, PeImage, RegionKind, SharedCodeMap};
 use clr_walker::jitted::contracts::ExecutionManager;
 use clr_walker::jitted::{CodeHeaderLayout, JittedMethods};
 use clr_walker::profiling::{CodeRange, FunctionId, ModuleSource, ProfilerInfo, ReJitId};
@@ -176,7 +176,7 @@ impl Code {
             (self.log)(format_args!("{path} is not at {base:#x} as an image"));
             return;
         }
-        if Build::loaded(base).is_some_and(|build| Build::of_file(bytes) != Some(build)) {
+        if loaded(base).is_some_and(|loaded| ImageIdentity::of_file(bytes) != Some(loaded)) {
             (self.log)(format_args!("{path} is another build than the one in memory"));
             return;
         }

@@ -2,11 +2,11 @@
 
 use crate::code::Log;
 use crate::lock::lock;
-use crate::os::{self, Build};
+use crate::os::{self, OwnProcess};
 use crate::profile::Label;
 #[cfg(target_os = "linux")]
 use clr_unwind::ElfImage;
-use clr_unwind::{CodeMap, SharedCodeMap};
+use clr_unwind::{CodeMap, ImageIdentity, ImageLayout, SharedCodeMap};
 use clr_walker::profiling::ModuleSource;
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -15,7 +15,7 @@ use std::sync::Mutex;
 /// A code map with the native images of the process: those that the loader lists, and on Linux the kernel's. All that
 /// the walker needs of a process without a runtime, or before there is one.
 ///
-/// An image's file is mapped a second time, and its [build](Build) compared with the loaded one's.
+/// An image's file is mapped a second time, and its [identity](ImageIdentity) compared with the loaded one's.
 #[derive(Debug)]
 pub struct NativeImages {
     map: SharedCodeMap<'static>,
@@ -23,10 +23,15 @@ pub struct NativeImages {
     log: Log,
 }
 
+/// Returns the identity of the image that is loaded at `base` (VA). An update may replace its file while the program runs.
+pub(crate) fn loaded(base: u64) -> Option<ImageIdentity> {
+    ImageIdentity::of(&OwnProcess, base, ImageLayout::Loaded)
+}
+
 #[derive(Debug, Default)]
 struct Loaded {
-    /// Base (VA) to path and build.
-    images: BTreeMap<u64, (String, Option<Build>)>,
+    /// Base (VA) to path and identity.
+    images: BTreeMap<u64, (String, Option<ImageIdentity>)>,
     /// Loads and unloads until the last look.
     loads: (u64, u64),
 }
@@ -67,9 +72,10 @@ impl NativeImages {
             return false;
         }
         let listed = os::images().into_iter();
-        let now: BTreeMap<u64, (String, Option<Build>)> =
-            listed.map(|image| (image.base, (image.path, Build::loaded(image.base)))).collect();
-        let is_gone = |base: &u64, image: &(String, Option<Build>)| now.get(base) != Some(image);
+        let now: BTreeMap<u64, (String, Option<ImageIdentity>)> =
+            listed.map(|image| (image.base, (image.path, loaded(image.base)))).collect();
+        let is_gone =
+            |base: &u64, image: &(String, Option<ImageIdentity>)| now.get(base) != Some(image);
         let gone = known.images.iter().filter(|(base, image)| is_gone(base, image));
         let gone: Vec<u64> = gone.map(|(base, _)| *base).collect();
         self.map.update(|map| {
@@ -77,18 +83,18 @@ impl NativeImages {
                 known.images.remove(&base);
                 map.remove(base);
             }
-            for (base, (path, build)) in now {
+            for (base, (path, identity)) in now {
                 if known.images.contains_key(&base) {
                     continue;
                 }
                 if let Some(file) = os::map_file(&path) {
-                    if build.is_none() || Build::of_file(file) == build {
+                    if identity.is_none() || ImageIdentity::of_file(file) == identity {
                         let _ = os::insert_image(map, base, file);
                     } else {
                         (self.log)(format_args!("{path} is another build than the one in memory"));
                     }
                 }
-                known.images.insert(base, (path, build));
+                known.images.insert(base, (path, identity));
             }
         });
         true

@@ -103,8 +103,9 @@ pub use code_map::{CodeMap, CodeMapError, CodeRegion, RegionKind, Run};
 #[cfg(feature = "std")]
 pub use code_map::{CodeMapRef, SharedCodeMap};
 pub use image::{
-    CfiSections, ElfError, ElfImage, FunctionTable, ImageError, PeImage, RuntimeFunction,
-    SIZE_OF_RUNTIME_FUNCTION, Section, Sections, Symbols, TargetOs,
+    BuildId, CfiSections, ElfError, ElfImage, FunctionTable, ImageError, ImageIdentity,
+    ImageLayout, PeIdentity, PeImage, RuntimeFunction, SIZE_OF_RUNTIME_FUNCTION, Section, Sections,
+    Symbols, TargetOs,
 };
 #[cfg(feature = "macho")]
 pub use image::{MachoError, MachoImage};

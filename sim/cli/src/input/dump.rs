@@ -3,7 +3,8 @@
 use crate::args::DumpArgs;
 use crate::input::Source;
 use crate::render::error::CliError;
-use clr_dump::{CoreDump, Identity};
+use clr_dump::CoreDump;
+use clr_unwind::ImageIdentity;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -33,7 +34,7 @@ impl DumpFile {
 
     /// Opens the dump as a stopped process.
     pub(crate) fn open(&self) -> Result<CoreDump<'_>, CliError> {
-        let find = |path: &str, identity: &Identity| {
+        let find = |path: &str, identity: &ImageIdentity| {
             self.files.get(&(path.to_owned(), identity.clone())).map(Vec::as_slice)
         };
         let files: &dyn clr_dump::Files<'_> = &find;
@@ -42,12 +43,12 @@ impl DumpFile {
 }
 
 /// Files by path and identity.
-type FoundFiles = BTreeMap<(String, Identity), Vec<u8>>;
+type FoundFiles = BTreeMap<(String, ImageIdentity), Vec<u8>>;
 
 /// Reads the files that a dump asks for. The dump is opened twice: to know which they are, and with them.
 fn find_files(dump: &[u8], folders: &[PathBuf]) -> Result<FoundFiles, clr_dump::DumpError> {
     let wanted = Mutex::new(BTreeSet::new());
-    let ask = |path: &str, identity: &Identity| {
+    let ask = |path: &str, identity: &ImageIdentity| {
         if let Ok(mut wanted) = wanted.lock() {
             wanted.insert((path.to_owned(), identity.clone()));
         }
@@ -59,7 +60,7 @@ fn find_files(dump: &[u8], folders: &[PathBuf]) -> Result<FoundFiles, clr_dump::
     let found = wanted.into_iter().filter_map(|(path, identity)| {
         let bytes = candidates(&path, folders).find_map(|candidate| {
             let bytes = fs::read(candidate).ok()?;
-            (Identity::of_file(&bytes).as_ref() == Some(&identity)).then_some(bytes)
+            (ImageIdentity::of_file(&bytes).as_ref() == Some(&identity)).then_some(bytes)
         })?;
         Some(((path, identity), bytes))
     });

@@ -1,6 +1,6 @@
 use super::*;
-use crate::{Identity, Missing, ModuleKind, StoppedProcess as _};
-use clr_unwind::Memory as _;
+use crate::{Missing, ModuleKind, StoppedProcess as _};
+use clr_unwind::{ImageIdentity, Memory as _};
 
 const BASE: u64 = Image::BASE;
 
@@ -87,7 +87,7 @@ fn a_pe_image_is_loaded_if_its_sections_are_mapped() {
     let dump = open(&core, "/a.dll", &file);
     let [module] = dump.modules() else { panic!("{:?}", dump.modules()) };
     assert_eq!((module.range.clone(), module.kind), (BASE..BASE + 0x2_1000, ModuleKind::Pe));
-    let Some(Identity::Pe(identity)) = module.identity else { panic!("{module:?}") };
+    let Some(ImageIdentity::Pe(identity)) = module.identity else { panic!("{module:?}") };
     assert_eq!((identity.time_stamp, identity.size_of_image), (0x4433_2211, 0x2_1000));
     assert_eq!(dump.read_u64(BASE + Portable::CODE), Ok(0x0706_0504_0302_0100));
     assert_eq!(dump.missing(BASE + Portable::DATA), Some(Missing::MayHaveChanged));

@@ -4,9 +4,6 @@
 use clr_unwind::{Convention, Gpr, Registers};
 use std::ops::Range;
 
-mod build;
-pub use build::Build;
-
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]

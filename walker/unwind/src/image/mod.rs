@@ -3,6 +3,7 @@
 mod cfi;
 mod elf;
 mod function_table;
+mod identity;
 #[cfg(feature = "macho")]
 mod macho;
 mod pe;
@@ -12,6 +13,7 @@ mod target_os;
 pub use cfi::CfiSections;
 pub use elf::{ElfError, ElfImage};
 pub use function_table::{FunctionTable, RuntimeFunction, SIZE_OF_RUNTIME_FUNCTION};
+pub use identity::{BuildId, ImageIdentity, PeIdentity};
 #[cfg(feature = "macho")]
 pub use macho::{MachoError, MachoImage};
 pub use pe::PeImage;
@@ -21,6 +23,15 @@ pub use target_os::TargetOs;
 use alloc::vec::Vec;
 use core::ops::Range;
 use thiserror::Error;
+
+/// The place of an image's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageLayout {
+    /// Loaded: by address, from the page of its lowest segment on.
+    Loaded,
+    /// As in its file.
+    File,
+}
 
 /// An error in reading a PE image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -7,9 +7,15 @@ use thiserror::Error;
 /// An error in reading the runtime of a stopped process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum InspectError {
-    /// No module of the process is a .NET runtime with data contracts: there is none, or it is older than .NET 9.
-    #[error("no module exports DotNetRuntimeContractDescriptor: no .NET runtime, or one before 9")]
+    /// No module of the process is a .NET runtime.
+    #[error("no module is a .NET runtime: none exports DotNetRuntimeContractDescriptor")]
     NoRuntime,
+    /// The runtime has no data contracts, and its build is none whose layout is known.
+    #[error(
+        "this build of the runtime has no data contracts (before .NET 9), and its layout is not known: \
+         that of 8.0.34 for Linux x64 is"
+    )]
+    UnknownBuild,
     /// The module has no contracts that can be looked for: the dump lacks its symbols, and so does its file.
     #[error("the symbols of the runtime are unknown: {0}")]
     NoSymbols(Unreadable),

@@ -18,7 +18,7 @@ const NEXT: u32 = 8;
 pub enum FrameKind {
     /// The runtime's descriptor names the kind.
     Named(&'static str),
-    /// The runtime has another kind here, or (.NET 9) no names of kinds. The first word of the Frame.
+    /// The runtime has another kind here, or no names of kinds (a build of .NET 9 whose layout is not known). The first word of the Frame.
     Unnamed(u64),
 }
 
@@ -32,25 +32,34 @@ pub struct ExplicitFrame {
     pub kind: FrameKind,
 }
 
-/// Names of the globals that identify kinds of Frames, and of the kinds.
-const KINDS: [(&str, &str); 24] = [
+/// Names of the globals that identify kinds of Frames, and of the kinds. Descriptors of .NET 10 and 11 have them; before, a Frame
+/// begins with its vtable, and the [layout](crate::layouts) of a build has these under such names.
+const KINDS: [(&str, &str); 32] = [
     ("CallCountingHelperFrameIdentifier", "CallCountingHelperFrame"),
     ("CLRToCOMMethodFrameIdentifier", "CLRToCOMMethodFrame"),
     ("ComMethodFrameIdentifier", "ComMethodFrame"),
     ("ComPrestubMethodFrameIdentifier", "ComPrestubMethodFrame"),
     ("DebuggerClassInitMarkFrameIdentifier", "DebuggerClassInitMarkFrame"),
     ("DebuggerExitFrameIdentifier", "DebuggerExitFrame"),
+    ("DebuggerSecurityCodeMarkFrameIdentifier", "DebuggerSecurityCodeMarkFrame"),
     ("DebuggerU2MCatchHandlerFrameIdentifier", "DebuggerU2MCatchHandlerFrame"),
     ("DynamicHelperFrameIdentifier", "DynamicHelperFrame"),
     ("ExceptionFilterFrameIdentifier", "ExceptionFilterFrame"),
     ("ExternalMethodFrameIdentifier", "ExternalMethodFrame"),
     ("FaultingExceptionFrameIdentifier", "FaultingExceptionFrame"),
     ("FuncEvalFrameIdentifier", "FuncEvalFrame"),
+    ("HelperMethodFrameIdentifier", "HelperMethodFrame"),
+    ("HelperMethodFrame_1OBJIdentifier", "HelperMethodFrame_1OBJ"),
+    ("HelperMethodFrame_2OBJIdentifier", "HelperMethodFrame_2OBJ"),
+    ("HelperMethodFrame_3OBJIdentifier", "HelperMethodFrame_3OBJ"),
+    ("HelperMethodFrame_PROTECTOBJIdentifier", "HelperMethodFrame_PROTECTOBJ"),
     ("HijackFrameIdentifier", "HijackFrame"),
     ("InlinedCallFrameIdentifier", "InlinedCallFrame"),
     ("InterpreterFrameIdentifier", "InterpreterFrame"),
+    ("MulticastFrameIdentifier", "MulticastFrame"),
     ("PInvokeCalliFrameIdentifier", "PInvokeCalliFrame"),
     ("PrestubMethodFrameIdentifier", "PrestubMethodFrame"),
+    ("ProtectByRefsFrameIdentifier", "ProtectByRefsFrame"),
     ("ProtectValueClassFrameIdentifier", "ProtectValueClassFrame"),
     ("RedirectedThreadFrameIdentifier", "RedirectedThreadFrame"),
     ("ResumableFrameIdentifier", "ResumableFrame"),
@@ -59,6 +68,12 @@ const KINDS: [(&str, &str); 24] = [
     ("TailCallFrameIdentifier", "TailCallFrame"),
     ("UnmanagedToManagedFrameIdentifier", "UnmanagedToManagedFrame"),
 ];
+
+/// Returns true if there is a kind of Frame that this global identifies.
+#[cfg(test)]
+pub(crate) fn is_kind(global: &str) -> bool {
+    KINDS.iter().any(|(known, _)| *known == global)
+}
 
 /// Where a Frame has its parts.
 #[derive(Clone, Debug)]

@@ -54,12 +54,20 @@ struct MethodLayout {
     chunk_table: u32,
     token_range: u32,
     module: u32,
-    path: u32,
+    path: Path,
     assembly: u32,
     image: u32,
     layout: u32,
     base: u32,
     layout_flags: u32,
+}
+
+/// Where the path of an assembly is.
+#[derive(Clone, Copy, Debug)]
+enum Path {
+    OfModule(u32),
+    /// .NET 8.
+    OfImage(u32),
 }
 
 impl MethodLayout {
@@ -84,7 +92,10 @@ impl MethodLayout {
             chunk_table: field("MethodDescChunk", "MethodTable")?,
             token_range: field("MethodDescChunk", "FlagsAndTokenRange")?,
             module: field("MethodTable", "Module")?,
-            path: field("Module", "Path")?,
+            path: match field("PEImage", "Path") {
+                Ok(offset) => Path::OfImage(offset),
+                Err(_) => Path::OfModule(field("Module", "Path")?),
+            },
             assembly: field("Module", "PEAssembly")?,
             image: field("PEAssembly", "PEImage")?,
             layout: field("PEImage", "LoadedImageLayout")?,
@@ -114,7 +125,7 @@ impl<'m, M: Memory + ?Sized> MethodNames<'m, M> {
     /// Creates names without any.
     ///
     /// # Errors
-    /// [`InspectError::Contract`] if the runtime does not have the contracts of methods: .NET 9.
+    /// [`InspectError::Contract`] if the runtime does not have the contracts of methods: a build of .NET 9 whose layout is not known.
     pub fn new(memory: &'m M, runtime: &Runtime) -> Result<Self, InspectError> {
         let layout = MethodLayout::new(runtime.descriptor())?;
         Ok(Self { memory, layout, modules: BTreeMap::new() })
@@ -168,8 +179,12 @@ impl<'m, M: Memory + ?Sized> MethodNames<'m, M> {
     fn read_module(&self, module: u64) -> Result<ModuleNames, InspectError> {
         let (memory, layout) = (self.memory, &self.layout);
         let follow = |from: u64, offset: u32| memory.read_u64(from.wrapping_add(offset.into()));
-        let path = read_wide_text(memory, follow(module, layout.path)?)?;
         let image = follow(follow(module, layout.assembly)?, layout.image)?;
+        let path = match layout.path {
+            Path::OfModule(offset) => follow(module, offset),
+            Path::OfImage(offset) => follow(image, offset),
+        };
+        let path = read_wide_text(memory, path?)?;
         let loaded = follow(image, layout.layout)?;
         let base = follow(loaded, layout.base)?;
         let flags = memory.read_u32(loaded.wrapping_add(layout.layout_flags.into()))?;

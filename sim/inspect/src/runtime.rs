@@ -2,6 +2,7 @@
 
 use crate::error::InspectError;
 use crate::frames::FrameLayout;
+use crate::layouts::Layout;
 use crate::threads::ThreadLayout;
 use clr_dump::{ModuleKind, StoppedProcess};
 use clr_unwind::{Memory, Unreadable};
@@ -20,22 +21,33 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Finds the runtime: the loaded module that exports the contract descriptor. Of a single-file application that is the
-    /// executable.
+    /// Finds the runtime: the loaded module that exports the contract descriptor (of a single-file application that is the
+    /// executable), or whose build is known.
     ///
     /// # Errors
     /// [`InspectError`] if there is none, or if its descriptor cannot be read.
     pub fn find<P: StoppedProcess + ?Sized>(process: &P) -> Result<Self, InspectError> {
         let mut error = InspectError::NoRuntime;
         for module in process.modules().iter().filter(|module| module.kind == ModuleKind::Elf) {
+            let layout = module.build_id().and_then(Layout::of);
+            if let Some(layout) = layout.filter(|layout| layout.is_whole()) {
+                let mut descriptor = ContractDescriptor::empty();
+                layout.complete(&mut descriptor, module.range.start);
+                return Self::new(descriptor, &module.path);
+            }
             match module.symbol(process, DESCRIPTOR) {
                 Ok(Some(address)) => {
-                    return Self::read(&Constants(process), &module.path, address);
+                    let mut descriptor = ContractDescriptor::read(&Constants(process), address)?;
+                    if let Some(layout) = layout {
+                        layout.complete(&mut descriptor, module.range.start);
+                    }
+                    return Self::new(descriptor, &module.path);
                 }
                 // Another module may be unknown; of the runtime itself it matters.
                 Err(unknown) if module.name() == "libcoreclr.so" => {
                     error = InspectError::NoSymbols(unknown);
                 }
+                Ok(None) if module.name() == "libcoreclr.so" => error = InspectError::UnknownBuild,
                 Ok(None) | Err(_) => {}
             }
         }
@@ -51,7 +63,10 @@ impl Runtime {
         path: &str,
         address: u64,
     ) -> Result<Self, InspectError> {
-        let descriptor = ContractDescriptor::read(memory, address)?;
+        Self::new(ContractDescriptor::read(memory, address)?, path)
+    }
+
+    fn new(descriptor: ContractDescriptor, path: &str) -> Result<Self, InspectError> {
         let threads = ThreadLayout::new(&descriptor)?;
         let frames = FrameLayout::new(&descriptor);
         Ok(Self { descriptor, threads, frames, path: path.into() })

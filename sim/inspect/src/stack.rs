@@ -1,6 +1,7 @@
 //! Managed and native frames in one stack, by unwinding alone.
 
 use crate::error::InspectError;
+use crate::hijacks::Hijacks;
 use crate::ready_to_run::ReadyToRunLayout;
 use crate::runtime::Runtime;
 use clr_unwind::{CodeMap, Convention, Memory, Position, Registers, UnwindError, Unwinder};
@@ -76,6 +77,7 @@ pub struct StackWalker<'m, 'a, M: ?Sized> {
     map: CodeMap<'a>,
     manager: Option<ExecutionManager>,
     ready_to_run: Option<ReadyToRunLayout>,
+    hijacks: Hijacks,
     /// Jitted methods of the map, by the start of their code (VA).
     methods: BTreeMap<u64, JittedMethod>,
 }
@@ -87,7 +89,8 @@ impl<'m, 'a, M: Memory + ?Sized> StackWalker<'m, 'a, M> {
         let descriptor = runtime.map(Runtime::descriptor);
         let manager = descriptor.and_then(|it| ExecutionManager::new(it).ok());
         let ready_to_run = descriptor.and_then(|it| ReadyToRunLayout::new(it).ok());
-        Self { memory, map, manager, ready_to_run, methods: BTreeMap::new() }
+        let hijacks = runtime.map(|runtime| Hijacks::read(memory, runtime)).unwrap_or_default();
+        Self { memory, map, manager, ready_to_run, hijacks, methods: BTreeMap::new() }
     }
 
     /// Walks a stack from the registers of a stopped thread.
@@ -118,9 +121,26 @@ impl<'m, 'a, M: Memory + ?Sized> StackWalker<'m, 'a, M> {
                         let error = UnwindError::NoProgress { rsp, caller_rsp };
                         return Stack { frames, end: StackEnd::Unwind(error) };
                     }
+                    if position == Position::ReturnAddress {
+                        self.correct(code, &mut registers);
+                    }
                 }
                 Err(error) => return Stack { frames, end: StackEnd::Unwind(error) },
             }
+        }
+    }
+
+    /// Corrects the caller of a frame with this code if the runtime has replaced a return address.
+    fn correct(&mut self, code: CodeKind, caller: &mut Registers) {
+        let Ok(found) = self.code_at(caller.rip, Position::ReturnAddress) else { return };
+        match (code, found) {
+            (CodeKind::Native, CodeKind::Unknown) => {
+                self.hijacks.correct_stub(self.memory, caller);
+            }
+            (CodeKind::Jitted { .. } | CodeKind::ReadyToRun { .. }, CodeKind::Native) => {
+                self.hijacks.correct_return(self.memory, caller);
+            }
+            _ => {}
         }
     }
 

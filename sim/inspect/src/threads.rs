@@ -118,11 +118,13 @@ impl ThreadStore {
     }
 }
 
-/// Where the holder of the list's lock is, from the number of dead threads on: the Thread (or null), and the system's id
-/// (`m_HoldingThread` and `m_holderthreadid` of ThreadStore in threads.h of dotnet/runtime 5.0.2). The offsets are those in dumps of
-/// 9.0.23 and 11.0.0; those of 10 are assumed. No contract names them, so both must fit to each other and to the lock.
-const HOLDING_THREAD: u64 = 16;
-const HOLDER_ID: u64 = 24;
+/// Returns the offset of the holder of the list's lock: the Thread (or null), and then the system's id (`m_HoldingThread` and
+/// `m_holderthreadid` of ThreadStore in threads.h of dotnet/runtime 5.0.2). They follow the number of dead threads, another number
+/// and a flag. It is so in dumps of 8.0.34, 9.0.23 and 11.0.0; for 10 it is assumed. No contract names them, so both must fit to
+/// each other and to the lock.
+const fn holder_offset(dead: u32) -> u64 {
+    (dead as u64 + 9).next_multiple_of(8)
+}
 
 /// Where threads and their list have their parts.
 #[derive(Clone, Copy, Debug)]
@@ -216,11 +218,11 @@ impl Runtime {
     ) -> Result<Option<u32>, Unreadable> {
         let layout = &self.threads;
         let [.., dead] = layout.counts;
-        let dead = store.wrapping_add(dead.into());
-        let Ok(id) = u32::try_from(memory.read_u64(dead.wrapping_add(HOLDER_ID))?) else {
+        let holder = store.wrapping_add(holder_offset(dead));
+        let Ok(id) = u32::try_from(memory.read_u64(holder.wrapping_add(8))?) else {
             return Ok(None);
         };
-        let thread = memory.read_u64(dead.wrapping_add(HOLDING_THREAD))?;
+        let thread = memory.read_u64(holder)?;
         // A thread that the runtime does not know holds it without a Thread.
         let is_thread =
             thread == 0 || memory.read_u32(thread.wrapping_add(layout.os_id.into()))? == id;

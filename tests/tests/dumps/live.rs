@@ -1,7 +1,7 @@
 //! A process of our own, dumped by gdb.
 
-use clr_dump::{CoreDump, Files, Identity, StoppedProcess as _};
-use clr_unwind::{Convention, ElfImage, Position, Unwinder};
+use clr_dump::{CoreDump, Files, StoppedProcess as _};
+use clr_unwind::{Convention, ElfImage, ImageIdentity, Position, Unwinder};
 use std::io::Read as _;
 use std::process::{Command, Stdio};
 
@@ -37,7 +37,7 @@ fn external_a_walk_goes_through_the_frame_of_a_signal() {
     child.wait().unwrap();
 
     let dump = std::fs::read(path(&format!("core.{id}"))).unwrap();
-    let find = |path: &str, _: &Identity| Some(&*std::fs::read(path).ok()?.leak());
+    let find = |path: &str, _: &ImageIdentity| Some(&*std::fs::read(path).ok()?.leak());
     let files: &dyn Files<'_> = &find;
     let process = CoreDump::open(&dump, files).unwrap();
     let [thread] = process.threads() else { panic!("{:?}", process.threads()) };

@@ -14,10 +14,10 @@ const SIZE: u64 = 0x800;
 const WORDS: usize = 8;
 
 /// Returns the true return address of the word at `slot` (VA), if the Thread object at `thread` (VA) has
-/// it.
+/// it: the runtime has replaced the word to stop the thread when it returns.
 #[cold]
 #[inline(never)]
-pub(super) fn true_return_address<M: Memory>(memory: &M, thread: u64, slot: u64) -> Option<u64> {
+pub fn true_return_address<M: Memory + ?Sized>(memory: &M, thread: u64, slot: u64) -> Option<u64> {
     let mut before = None;
     for at in (0..SIZE).step_by(WORDS * 8) {
         let mut bytes = [0; WORDS * 8];

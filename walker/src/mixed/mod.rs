@@ -86,6 +86,7 @@ mod walker;
 pub use advice::{Advice, advice};
 pub use buffer::WalkBuffer;
 use clr_unwind::named;
+pub use hijacked::true_return_address;
 pub use reason::{Reason, SeedRefused};
 pub use seed::Seed;
 pub use stack::{Completeness, FrameKind, Gap, MixedFrame, MixedStack, SeenBy, Source};

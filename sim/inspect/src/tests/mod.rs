@@ -1,6 +1,8 @@
 //! A runtime's data written here and read back.
 
 mod hang;
+mod hijacks;
+mod layouts;
 mod methods;
 mod ready_to_run;
 mod threads;

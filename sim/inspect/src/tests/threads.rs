@@ -21,7 +21,7 @@ impl Process {
             r#"{{"version":{version},"baseline":"empty","types":{{"ThreadStore":{{"FirstThreadLink":16,
             "ThreadCount":24,"UnstartedCount":28,"BackgroundCount":32,"PendingCount":36,"DeadCount":40}},
             "Thread":{{"Id":16,"OSId":24,"State":0,"PreemptiveGCDisabled":4,"Frame":8,"LinkNext":{LINK}}},
-            "Frame":{{"Next":8}}}},"globals":{{"ThreadStore":[[0],"pointer"],"GCThread":[[1],"pointer"],
+            "Frame":{{"Next":8}},"HijackFrame":{{"ReturnAddress":16}}}},"globals":{{"ThreadStore":[[0],"pointer"],"GCThread":[[1],"pointer"],
             "FinalizerThread":[[2],"pointer"],"HijackFrameIdentifier":["0x77","uint64"]}},
             "contracts":{{"Thread":{contract}}}}}"#
         );

@@ -103,6 +103,32 @@ impl ContractDescriptor {
         })
     }
 
+    /// Returns a descriptor that states nothing, for a runtime without one whose layout is known otherwise.
+    pub fn empty() -> Self {
+        let empty = BTreeMap::new;
+        Self { types: empty(), globals: empty(), contracts: empty(), pointers: Box::default() }
+    }
+
+    /// Adds the offset of a field in bytes (of field `!`, the size of the type), unless the runtime states it.
+    pub fn add_field(&mut self, type_name: &str, field: &str, offset: u32) {
+        let fields = self.types.entry(type_name.into()).or_insert(Value::Object(BTreeMap::new()));
+        if let Value::Object(fields) = fields {
+            fields.entry(field.into()).or_insert(Value::Integer(offset.into()));
+        }
+    }
+
+    /// Adds a global value, which for a variable is its address (VA), unless the runtime states it.
+    pub fn add_global(&mut self, name: &str, value: u64) {
+        let value = Value::Integer(value.cast_signed());
+        self.globals.entry(name.into()).or_insert(value);
+    }
+
+    /// Adds a contract in a numbered version, unless the runtime states it.
+    pub fn add_contract(&mut self, name: &str, version: u64) {
+        let version = Value::Integer(version.cast_signed());
+        self.contracts.entry(name.into()).or_insert(version);
+    }
+
     /// Returns the version of a contract.
     ///
     /// # Errors

@@ -1,28 +1,60 @@
 //! The collection of dumps, and the files that their processes had mapped.
 
-use clr_dump::CoreDump;
+use clr_dump::{CachedBytes, CoreDump, DumpBytes};
 use clr_unwind::ImageIdentity;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 
 /// A dump of the collection, with the files of its process.
 pub(crate) struct Dump {
     /// As `10.0.15-idle`: version of the runtime, and what hangs.
     pub(crate) name: String,
-    core: Vec<u8>,
+    core: CachedBytes<Core>,
     /// By path on the machine of the process.
     files: BTreeMap<String, Vec<u8>>,
     folder: PathBuf,
+}
+
+/// The bytes of a dump.
+#[derive(Debug)]
+enum Core {
+    Memory(Vec<u8>),
+    Disk(Mutex<File>),
+}
+
+impl DumpBytes for Core {
+    fn size(&self) -> u64 {
+        match self {
+            Self::Memory(bytes) => bytes.len() as u64,
+            Self::Disk(file) => file.lock().unwrap().metadata().unwrap().len(),
+        }
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Option<()> {
+        match self {
+            Self::Memory(bytes) => {
+                buffer.copy_from_slice(bytes.get(offset as usize..)?.get(..buffer.len())?);
+                Some(())
+            }
+            Self::Disk(file) => {
+                let mut file = file.lock().unwrap();
+                file.seek(SeekFrom::Start(offset)).ok()?;
+                file.read_exact(buffer).ok()
+            }
+        }
+    }
 }
 
 /// Where the processes had their runtime.
 const RUNTIMES: &str = "/opt/dotnet/shared/Microsoft.NETCore.App/";
 
 /// Returns the folder that a variable names.
-fn folder(variable: &str) -> PathBuf {
+pub(crate) fn folder(variable: &str) -> PathBuf {
     std::env::var_os(variable).unwrap_or_else(|| panic!("{variable} names a folder")).into()
 }
 
@@ -62,6 +94,15 @@ fn runtime(version: &str) -> PathBuf {
     unpacked
 }
 
+/// Returns the files of the process of a dump, by their paths there.
+fn files(name: &str) -> BTreeMap<String, Vec<u8>> {
+    let version = name.split_once('-').unwrap().0;
+    let mut files = BTreeMap::new();
+    add_folder(&mut files, &folder("CLR_ORACLES").join("dumps/app"), "/app/");
+    add_folder(&mut files, &runtime(version), &format!("{RUNTIMES}{version}/"));
+    files
+}
+
 impl Dump {
     /// Returns all dumps of the collection, one after another.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
@@ -77,23 +118,36 @@ impl Dump {
 
     fn read(folder: &Path, name: String) -> Self {
         let core = output("xz", &["-dc"], &folder.join(format!("{name}.core.xz")));
-        let version = name.split_once('-').unwrap().0;
-        let mut files = BTreeMap::new();
-        add_folder(&mut files, &folder.join("app"), "/app/");
-        add_folder(&mut files, &runtime(version), &format!("{RUNTIMES}{version}/"));
-        Self { name, core, files, folder: folder.into() }
+        let files = files(&name);
+        Self { name, core: CachedBytes::new(Core::Memory(core)), files, folder: folder.into() }
+    }
+
+    /// Returns the dumps of one process, by kind: files of a folder that is named as a dump.
+    pub(crate) fn kinds(folder: &Path) -> BTreeMap<String, Self> {
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        let files = files(name);
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let cores = entries.filter(|path| path.extension().is_some_and(|it| it == "core"));
+        cores
+            .map(|path| {
+                let kind = path.file_stem().unwrap().to_str().unwrap().to_owned();
+                let core = CachedBytes::new(Core::Disk(Mutex::new(File::open(&path).unwrap())));
+                let name = format!("{name} {kind}");
+                (kind, Self { name, core, files: files.clone(), folder: folder.into() })
+            })
+            .collect()
     }
 
     /// Opens the dump, with the files of the collection, and those of this system that are the same.
     pub(crate) fn open(&self) -> CoreDump<'_> {
-        let find = |path: &str, _: &ImageIdentity| self.file(path);
+        let find = |path: &str, _: Option<&ImageIdentity>| self.file(path);
         let files: &dyn clr_dump::Files<'_> = &find;
-        CoreDump::open(&self.core, files).unwrap()
+        CoreDump::open_bytes(&self.core, files).unwrap()
     }
 
     /// Opens the dump without any file.
     pub(crate) fn open_alone(&self) -> CoreDump<'_> {
-        CoreDump::open(&self.core, &clr_dump::NoFiles).unwrap()
+        CoreDump::open_bytes(&self.core, &clr_dump::NoFiles).unwrap()
     }
 
     fn file(&self, path: &str) -> Option<&[u8]> {

@@ -37,13 +37,13 @@ fn external_a_walk_goes_through_the_frame_of_a_signal() {
     child.wait().unwrap();
 
     let dump = std::fs::read(path(&format!("core.{id}"))).unwrap();
-    let find = |path: &str, _: &ImageIdentity| Some(&*std::fs::read(path).ok()?.leak());
+    let find = |path: &str, _: Option<&ImageIdentity>| Some(&*std::fs::read(path).ok()?.leak());
     let files: &dyn Files<'_> = &find;
     let process = CoreDump::open(&dump, files).unwrap();
     let [thread] = process.threads() else { panic!("{:?}", process.threads()) };
     assert_eq!(thread.id, id);
     let program = process.modules().iter().find(|module| module.name() == "program").unwrap();
-    let symbols = ElfImage::parse(program.file.unwrap()).unwrap().symbols();
+    let symbols = ElfImage::parse(program.file.as_deref().unwrap()).unwrap().symbols();
     let map = process.code_map();
     let unwinder = Unwinder::new(&map).with_convention(Convention::SystemV);
     let frames: Vec<_> = unwinder.walk(&thread.registers, &process).map_while(Result::ok).collect();

@@ -77,9 +77,7 @@ fn is_same(frame: &StackFrame, method: &Value, before: &Value) -> bool {
     let is_right_kind = match frame.code {
         CodeKind::Jitted { method: desc, start: found } => {
             let is_right_body = found == start || found.abs_diff(rip) < start.abs_diff(rip);
-            is_right_body
-                && desc == number(&method["method_desc"])
-                && method["compiled"] == "Jit"
+            is_right_body && desc == number(&method["method_desc"]) && method["compiled"] == "Jit"
         }
         CodeKind::ReadyToRun { method: desc, start: found } => {
             found == start && desc == number(&method["method_desc"]) && method["compiled"] == "Ngen"
@@ -115,7 +113,13 @@ fn managed_frames_are_those_of_clrmd() {
             let Some(thread) = process.thread(id) else { continue };
             let stack = walker.walk(&thread.registers);
             let is_whole = matches!(stack.end, StackEnd::Unwind(UnwindError::EndOfStack { .. }));
-            assert!(is_whole, "{} {id}: {:x?} after {:x?}", dump.name, stack.end, stack.frames.last());
+            assert!(
+                is_whole,
+                "{} {id}: {:x?} after {:x?}",
+                dump.name,
+                stack.end,
+                stack.frames.last()
+            );
             let is_managed = |frame: &&StackFrame| {
                 matches!(frame.code, CodeKind::Jitted { .. } | CodeKind::ReadyToRun { .. })
             };
@@ -128,9 +132,8 @@ fn managed_frames_are_those_of_clrmd() {
                     same += 1;
                 } else if is_method {
                     let frames = stack.frames.iter().filter(is_managed);
-                    let found: Vec<_> = frames
-                        .map(|it| (it.registers.rsp(), it.registers.rip, it.code))
-                        .collect();
+                    let found: Vec<_> =
+                        frames.map(|it| (it.registers.rsp(), it.registers.rip, it.code)).collect();
                     println!("{} {id}: {known} not in {found:x?}", dump.name);
                     lost += 1;
                     break;

@@ -1,27 +1,27 @@
 //! The dump as a stopped process.
 
-use crate::dumped::DumpedPages;
+use crate::bytes::{DumpBytes, Source};
+use crate::dumped::{DumpedPages, Run};
 use crate::error::{DumpError, MappedFileError};
 use crate::fields::Fields;
 use crate::files::Files;
 use crate::headers::{ImageHeaders, PAGE};
 use crate::mapped_file::{MappedFile, Writable};
-use crate::modules::{Module, ModuleKind, bias_of, changed_pages, mapping_at};
+use crate::modules::{Module, ModuleFile, ModuleKind, bias_of, changed_pages, mapping_at};
 use crate::notes::{Mapping, Notes};
 use crate::pe_headers::PeHeaders;
 use crate::process::{Missing, StoppedProcess};
+use crate::segments::{Segment, read_part, segments};
 use crate::threads::Thread;
 use clr_unwind::{CodeMap, ElfImage, ImageIdentity, ImageLayout, Memory, PeImage, Unreadable};
-use object::LittleEndian as LE;
-use object::elf::{self, FileHeader64};
-use object::read::elf::{FileHeader as _, ProgramHeader as _};
+use object::elf;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A Linux core: a process that has stopped.
 #[derive(Clone, Debug)]
 pub struct CoreDump<'d> {
-    dumped: DumpedPages<'d>,
+    dumped: DumpedPages<Source<'d>>,
     notes: Notes,
     modules: Vec<Module<'d>>,
     /// The files of mappings, ascending by address, without overlaps.
@@ -52,37 +52,53 @@ enum BackingKind {
 type Known<'d> = BTreeMap<(String, Option<ImageIdentity>), usize>;
 
 impl<'d> CoreDump<'d> {
-    /// Reads the headers and notes of a dump, and finds the files of its modules.
+    /// Reads the headers and notes of a dump that is in memory, and finds the files of its modules.
     ///
     /// # Errors
     /// [`DumpError`] if it is not a core for x86-64, or is damaged. A file that is missing is none.
     pub fn open(dump: &'d [u8], files: &dyn Files<'d>) -> Result<Self, DumpError> {
-        let header = FileHeader64::<LE>::parse(dump).map_err(|_| DumpError::NotACore)?;
-        header.endian().map_err(|_| DumpError::NotACore)?;
-        if header.e_type(LE) != elf::ET_CORE || header.e_machine(LE) != elf::EM_X86_64 {
-            return Err(DumpError::NotACore);
-        }
-        let headers = header.program_headers(LE, dump);
-        let cut = DumpError::ProgramHeaders { offset: header.e_phoff(LE) };
-        let (mut segments, mut notes) = (Vec::new(), Notes::default());
-        for header in headers.map_err(|_| cut)? {
-            let (offset, size) = (header.p_offset(LE), header.p_filesz(LE));
-            let part = || {
-                let start = usize::try_from(offset).ok()?;
-                dump.get(start..start.checked_add(usize::try_from(size).ok()?)?)
-            };
-            let truncated = DumpError::Truncated { offset, size, end: dump.len() as u64 };
-            match header.p_type(LE) {
-                elf::PT_LOAD if size != 0 => {
-                    segments.push((header.p_vaddr(LE), offset, part().ok_or(truncated)?));
+        Self::open_source(Source::Memory(dump), files)
+    }
+
+    /// Reads the headers and notes of a dump that need not be in memory, and finds the files of its modules. What is asked for
+    /// later is read then; [`CachedBytes`](crate::CachedBytes) keeps that cheap.
+    ///
+    /// # Errors
+    /// As of [`open`](Self::open), and [`DumpError::Unread`].
+    pub fn open_bytes(dump: &'d dyn DumpBytes, files: &dyn Files<'d>) -> Result<Self, DumpError> {
+        Self::open_source(Source::Elsewhere(dump), files)
+    }
+
+    fn open_source(source: Source<'d>, files: &dyn Files<'d>) -> Result<Self, DumpError> {
+        let (mut runs, mut notes, mut noted) = (Vec::new(), Notes::default(), 0);
+        for Segment { kind, address, offset, size } in segments(&source)? {
+            let end = source.size();
+            let truncated = DumpError::Truncated { offset, size, end };
+            if offset.checked_add(size).is_none_or(|part_end| part_end > end) {
+                match kind {
+                    elf::PT_LOAD if size == 0 => {}
+                    elf::PT_LOAD | elf::PT_NOTE => return Err(truncated),
+                    _ => {}
                 }
-                elf::PT_NOTE => notes.add(Fields::new(part().ok_or(truncated)?, offset))?,
+                continue;
+            }
+            match kind {
+                elf::PT_LOAD => runs.push(Run { address, offset, size }),
+                elf::PT_NOTE => {
+                    // Damaged headers may name the same notes again and again.
+                    noted += size;
+                    if noted > end {
+                        return Err(truncated);
+                    }
+                    let part = read_part(&source, offset, size)?;
+                    notes.add(Fields::new(&part, offset))?;
+                }
                 _ => {}
             }
         }
         notes.finish()?;
         let mut this = Self {
-            dumped: DumpedPages::new(segments)?,
+            dumped: DumpedPages::new(source, runs)?,
             notes,
             modules: Vec::new(),
             backings: Vec::new(),
@@ -94,7 +110,7 @@ impl<'d> CoreDump<'d> {
 
     /// Returns true if the dump itself has the byte at `address` (VA).
     pub fn is_dumped(&self, address: u64) -> bool {
-        !self.dumped.from(address).is_empty()
+        self.dumped.place(address).is_some()
     }
 
     /// Fills `buffer` with the bytes at `address` (VA) as the mapped file has them, whatever the dump has.
@@ -125,9 +141,14 @@ impl<'d> CoreDump<'d> {
             let headers = ImageHeaders::read(&self.dumped, base);
             let bias = headers.as_ref().and_then(|it| bias_of(it, base, &first.path, &mappings));
             let layout = if bias.is_some() { ImageLayout::Loaded } else { ImageLayout::File };
-            let identity = self.identity(base, layout);
-            let pe = PeHeaders::read(self.dumped.from(base));
-            let pe = pe.filter(|it| it.are_mapped(base, &first.path, &mappings));
+            let mut identity = self.identity(base, layout);
+            let pe = PeHeaders::read(&self.dumped.start(base, HEADERS_LIMIT));
+            let mut pe = pe.filter(|it| it.are_mapped(base, &first.path, &mappings));
+            if headers.is_none() && identity.is_none() {
+                let found = files.find(&first.path, None);
+                let found = found.and_then(|it| self.by_pages(it, base, &first.path, &mappings));
+                (identity, pe) = found.unzip();
+            }
             let file = self.file(&first.path, identity.as_ref(), files, &mut known);
             let bytes = self.file_bytes(file);
             if let (Some(headers), Some(bias)) = (headers, bias) {
@@ -158,6 +179,38 @@ impl<'d> CoreDump<'d> {
         self.backings.sort_by_key(|backing| backing.range.start);
     }
 
+    /// Returns which build of a PE image is loaded at `base`, of which the dump lacks the headers: that of the candidate, if its
+    /// sections are mapped there, and a page of the dump has the contents of the candidate's. (gdb and the kernel write all pages
+    /// of a mapping of which one was changed.)
+    fn by_pages(
+        &self,
+        candidate: &[u8],
+        base: u64,
+        path: &str,
+        mappings: &[Mapping],
+    ) -> Option<(ImageIdentity, PeHeaders)> {
+        let pe = PeHeaders::read(candidate).filter(|it| it.are_mapped(base, path, mappings))?;
+        let image = base..base.saturating_add(pe.size);
+        let parts = mappings.iter().filter(|it| it.path == path && image.contains(&it.range.start));
+        let mut pages = parts.flat_map(|part| {
+            let of_page = |address| (address, part.offset + (address - part.range.start));
+            part.range.clone().step_by(PAGE as usize).map(of_page)
+        });
+        pages
+            .any(|(address, offset)| self.is_page_of(candidate, address, offset))
+            .then_some((ImageIdentity::of_file(candidate)?, pe))
+    }
+
+    /// Returns true if the dump has a page at `address` with the contents of the file at `offset`, and there is something in it.
+    fn is_page_of(&self, file: &[u8], address: u64, offset: u64) -> bool {
+        let mut page = [0; PAGE as usize];
+        let expected = usize::try_from(offset).ok().and_then(|offset| file.get(offset..));
+        let Some(expected) = expected.and_then(|rest| rest.get(..page.len())) else { return false };
+        expected.iter().filter(|byte| **byte != 0).count() >= SIGNIFICANT
+            && self.dumped.copy(address, &mut page) == Some(page.len())
+            && page == expected
+    }
+
     /// Adds the addresses of a loaded image, apart from those of changed pages.
     fn add_loaded(&mut self, module: &Module<'d>, changed: &[Range<u64>], file: usize) {
         // A process without a loader is one itself.
@@ -184,9 +237,9 @@ impl<'d> CoreDump<'d> {
         self.modules.last().is_some_and(|module| module.path == mapping.path && is_in(module))
     }
 
-    fn file_bytes(&self, file: usize) -> Result<&'d [u8], MappedFileError> {
+    fn file_bytes(&self, file: usize) -> ModuleFile<'d> {
         match self.files.get(file) {
-            Some(Ok(file)) => Ok(file.bytes),
+            Some(Ok(file)) => Ok(file.bytes.into()),
             Some(Err(error)) => Err(*error),
             None => Err(MappedFileError::NotFound),
         }
@@ -204,7 +257,7 @@ impl<'d> CoreDump<'d> {
         *known.entry(key).or_insert_with(|| {
             self.files.push(match identity {
                 None => Err(MappedFileError::NoIdentity),
-                Some(identity) => match files.find(path, identity) {
+                Some(identity) => match files.find(path, Some(identity)) {
                     None => Err(MappedFileError::NotFound),
                     Some(bytes) => MappedFile::read(bytes, identity),
                 },
@@ -220,26 +273,23 @@ impl<'d> CoreDump<'d> {
         let identity = self.identity(base, ImageLayout::Loaded);
         let start = headers.range().start;
         let size = usize::try_from(headers.range().end - start).unwrap_or(usize::MAX);
-        let bytes = self.dumped.from(base);
         // Its file is not named anywhere, but its memory is laid out as one.
-        let file = bytes.get(..size).unwrap_or(bytes);
+        let file = self.dumped.start(base, size.min(VDSO_LIMIT)).into();
         let bias = base.wrapping_sub(start);
         self.modules.push(Module::elf("[vdso]", bias, &headers, identity, Ok(file)));
     }
 
     /// Copies the known bytes from `address` on, from the dump or from a file. Returns their number, one at least.
     fn copy(&self, address: u64, buffer: &mut [u8], is_constant: bool) -> Result<usize, Missing> {
-        let dumped = self.dumped.from(address);
-        if dumped.is_empty() {
-            let limit = self.dumped.gap(address, buffer.len());
-            let buffer = buffer.get_mut(..limit).unwrap_or_default();
-            return self.copy_of_file(address, buffer, is_constant);
+        match self.dumped.copy(address, buffer) {
+            Some(0) => {
+                let limit = self.dumped.gap(address, buffer.len());
+                let buffer = buffer.get_mut(..limit).unwrap_or_default();
+                self.copy_of_file(address, buffer, is_constant)
+            }
+            Some(len) => Ok(len),
+            None => Err(Missing::Unread),
         }
-        let len = dumped.len().min(buffer.len());
-        if let (Some(buffer), Some(bytes)) = (buffer.get_mut(..len), dumped.get(..len)) {
-            buffer.copy_from_slice(bytes);
-        }
-        Ok(len)
     }
 
     /// Copies the bytes from `address` on that are known from a file.
@@ -274,10 +324,10 @@ impl<'d> CoreDump<'d> {
     }
 
     /// Returns the code of all modules whose files are known, for an unwinder. A file that is no image for x86-64 is left out.
-    pub fn code_map(&self) -> CodeMap<'d> {
+    pub fn code_map(&self) -> CodeMap<'_> {
         let mut map = CodeMap::new();
         for module in &self.modules {
-            let (Ok(file), base) = (module.file, module.range.start) else { continue };
+            let (Ok(file), base) = (&module.file, module.range.start) else { continue };
             // Code that cannot be inserted is unknown to the unwinder, which says so.
             match module.kind {
                 ModuleKind::Elf => {
@@ -302,6 +352,12 @@ const LOADER: u64 = 7;
 /// AT_SYSINFO_EHDR of elf.h: where the kernel has mapped its image.
 const VDSO: u64 = 33;
 
+/// Size of the headers of a PE image at most, in bytes; those of images have two pages.
+const HEADERS_LIMIT: usize = 0x1_0000;
+/// Bytes of a page that are not zero, so that another file is not expected to have the same page: a sixteenth.
+const SIGNIFICANT: usize = PAGE as usize / 16;
+/// Size of the kernel's image at most, in bytes; it has two pages.
+const VDSO_LIMIT: usize = 0x1_0000;
 /// Fills a buffer piece by piece.
 fn fill(
     address: u64,
@@ -322,7 +378,7 @@ impl Memory for CoreDump<'_> {
     }
 
     fn window(&self, address: u64, len: usize) -> Option<&[u8]> {
-        self.dumped.from(address).get(..len)
+        self.dumped.slice(address, len)
     }
 }
 

@@ -24,6 +24,14 @@ pub enum DumpError {
         /// Size of the dump in bytes.
         end: u64,
     },
+    /// A part of the dump cannot be read, though the dump is long enough.
+    #[error("{size:#x} bytes at offset {offset:#x} of the dump cannot be read")]
+    Unread {
+        /// Offset of the part.
+        offset: u64,
+        /// Size of the part in bytes.
+        size: u64,
+    },
     /// Two segments of the dump share an address, or one goes beyond the end of the address space.
     #[error("the segment of {address:#x} at offset {offset:#x} overlaps another one, or wraps")]
     Segment {

@@ -105,11 +105,12 @@ impl ImageHeaders {
         page(start)..end.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX)
     }
 
-    /// Returns the dynamic section of the image's file.
-    pub(crate) fn dynamic_in<'f>(&self, file: &'f [u8]) -> Option<&'f [u8]> {
+    /// Returns the offsets of the dynamic section in the image's file.
+    pub(crate) fn dynamic_in_file(&self) -> Option<Range<usize>> {
         let dynamic = self.dynamic.as_ref()?;
         let start = usize::try_from(self.offset_of(dynamic.start)?).ok()?;
-        file.get(start..)?.get(..usize::try_from(dynamic.end - dynamic.start).ok()?)
+        let size = usize::try_from(dynamic.end - dynamic.start).ok()?;
+        Some(start..start.checked_add(size)?)
     }
 
     /// Returns the offset in the file of an address whose byte is in the file.

@@ -28,7 +28,8 @@
 //! # Limits
 //!
 //! No byte of a dump or a file is trusted. Damage is a [`DumpError`] with its offset; memory is bounded by the size of the
-//! dump and by [limits](MappedFileError) for each file.
+//! dump's notes and by [limits](MappedFileError) for each file. A dump of any size is read with 16 MiB of it in memory
+//! ([`CachedBytes`]): the caller reads the file where it is asked to.
 //!
 //! # Modules
 //!
@@ -36,6 +37,8 @@
 //! |---|---|
 //! | `core_dump` | the dump as a stopped process |
 //! | `process` | the trait of a stopped process |
+//! | `bytes` | the bytes of a dump, in memory or in a file |
+//! | `segments` | the segments of a core |
 //! | `dumped` | the pages of the dump |
 //! | `notes` | the notes of a core: threads, mapped files, the auxiliary vector |
 //! | `threads` | a thread and its registers |
@@ -47,6 +50,7 @@
 //! | `relocations` | what the loader has changed |
 //! | `symbols` | exported symbols of a module |
 
+mod bytes;
 mod core_dump;
 mod dumped;
 mod error;
@@ -59,12 +63,14 @@ mod notes;
 mod pe_headers;
 mod process;
 mod relocations;
+mod segments;
 mod symbols;
 #[cfg(test)]
 mod tests;
 mod threads;
 mod waits;
 
+pub use bytes::{CachedBytes, DumpBytes};
 pub use core_dump::CoreDump;
 pub use error::{DumpError, MappedFileError};
 pub use files::{Files, NoFiles};

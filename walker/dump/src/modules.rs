@@ -4,6 +4,7 @@ use crate::error::MappedFileError;
 use crate::headers::{ImageHeaders, page};
 use crate::notes::Mapping;
 use clr_unwind::{BuildId, ImageIdentity};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// The format of an image.
@@ -26,7 +27,8 @@ pub struct Module<'f> {
     pub kind: ModuleKind,
     /// Addresses of the image (VA), by page.
     pub range: Range<u64>,
-    /// Which file it is, as the memory of the process has it, or `None` if the dump lacks that page.
+    /// Which file it is, as the memory of the process has it. If the dump lacks the page that says it, of a PE image the file
+    /// that was found, provided that other pages of the dump have its contents; else `None`.
     pub identity: Option<ImageIdentity>,
     /// The file.
     pub file: ModuleFile<'f>,
@@ -34,17 +36,24 @@ pub struct Module<'f> {
     pub(crate) bias: u64,
     /// The dynamic section (VA).
     pub(crate) dynamic: Option<Range<u64>>,
-    /// The dynamic section as the file has it, or nothing.
-    pub(crate) dynamic_in_file: &'f [u8],
+    /// Offsets in the file of the dynamic section.
+    dynamic_in_file: Option<Range<usize>>,
 }
 
 /// The file of a module.
-pub type ModuleFile<'f> = Result<&'f [u8], MappedFileError>;
+pub type ModuleFile<'f> = Result<Cow<'f, [u8]>, MappedFileError>;
 
 impl Module<'_> {
     /// Returns the last part of the path.
     pub fn name(&self) -> &str {
         self.path.rsplit_once('/').map_or(&self.path, |(_, name)| name)
+    }
+
+    /// Returns the dynamic section as the file has it, or nothing.
+    pub(crate) fn dynamic_in_file(&self) -> &[u8] {
+        let range = self.dynamic_in_file.clone();
+        let bytes = self.file.as_deref().ok().and_then(|file| file.get(range?));
+        bytes.unwrap_or_default()
     }
 
     /// Returns the build id, of an ELF image.
@@ -135,10 +144,7 @@ impl<'f> Module<'f> {
             file,
             bias,
             dynamic: headers.dynamic.as_ref().map(moved),
-            dynamic_in_file: file
-                .ok()
-                .and_then(|file| headers.dynamic_in(file))
-                .unwrap_or_default(),
+            dynamic_in_file: headers.dynamic_in_file(),
         }
     }
 
@@ -150,7 +156,7 @@ impl<'f> Module<'f> {
         file: ModuleFile<'f>,
     ) -> Self {
         let kind = ModuleKind::Pe;
-        let (path, dynamic, dynamic_in_file) = (path.into(), None, &[][..]);
+        let (path, dynamic, dynamic_in_file) = (path.into(), None, None);
         Self { path, kind, range, identity, file, bias: 0, dynamic, dynamic_in_file }
     }
 }

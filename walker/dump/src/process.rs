@@ -56,6 +56,9 @@ pub enum Missing {
     /// The dump lacks the page, and the file that is mapped there cannot stand in for it.
     #[error("the dump lacks this page of a file: {0}")]
     File(MappedFileError),
+    /// The dump has the page, but its file cannot be read there.
+    #[error("the file of the dump cannot be read here")]
+    Unread,
     /// The dump lacks the page, and the process may have written to it since the file was loaded.
     #[error("the dump lacks this page, which the process may have changed")]
     MayHaveChanged,

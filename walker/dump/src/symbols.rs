@@ -64,7 +64,7 @@ impl Module<'_> {
         let mut tables = Tables::default();
         let Some(dynamic) = &self.dynamic else { return Ok(tables) };
         let count = (dynamic.end - dynamic.start) / 16;
-        let (in_file, _) = self.dynamic_in_file.as_chunks();
+        let (in_file, _) = self.dynamic_in_file().as_chunks();
         // Loaders change values in place, so the memory may not know what the file does.
         let word = |index: u64| {
             let of_file = usize::try_from(index).ok().and_then(|index| in_file.get(index));

@@ -47,7 +47,7 @@ pub(super) fn write_files(
     let (threads, modules) = (process.threads().len(), process.modules());
     writeln!(console.out, "{HEAD}process{HEAD:#} of {threads} threads, {} modules", modules.len())?;
     for module in modules {
-        if let Err(error) = module.file {
+        if let Err(error) = &module.file {
             writeln!(console.out, "  {}: {error}", module.path)?;
         }
     }

@@ -3,26 +3,68 @@
 use crate::args::DumpArgs;
 use crate::input::Source;
 use crate::render::error::CliError;
-use clr_dump::CoreDump;
+use clr_dump::{CachedBytes, CoreDump, DumpBytes, DumpError};
 use clr_unwind::ImageIdentity;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// A core dump that was read, and files of its process.
 pub(crate) struct DumpFile {
     source: Source,
-    bytes: Cow<'static, [u8]>,
+    bytes: Bytes,
     files: FoundFiles,
+}
+
+/// The bytes of a dump.
+enum Bytes {
+    /// An embedded one, or one from a pipe.
+    Memory(Cow<'static, [u8]>),
+    /// A file, which may be larger than memory.
+    Disk(CachedBytes<OpenFile>),
+}
+
+/// A file that is read where it is asked for.
+#[derive(Debug)]
+struct OpenFile {
+    file: Mutex<File>,
+    size: u64,
+}
+
+impl DumpBytes for OpenFile {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Option<()> {
+        let mut file = self.file.lock().ok()?;
+        file.seek(SeekFrom::Start(offset)).ok()?;
+        file.read_exact(buffer).ok()
+    }
+}
+
+impl Bytes {
+    fn open<'d>(&'d self, files: &dyn clr_dump::Files<'d>) -> Result<CoreDump<'d>, DumpError> {
+        match self {
+            Self::Memory(bytes) => CoreDump::open(bytes, files),
+            Self::Disk(bytes) => CoreDump::open_bytes(bytes, files),
+        }
+    }
 }
 
 impl DumpFile {
     /// Reads a dump, and the files that it asks for.
     pub(crate) fn read(args: &DumpArgs) -> Result<Self, CliError> {
         let source = Source::find(&args.dump)?;
-        let bytes = source.read()?;
+        let bytes = match source.open_file()? {
+            Some((file, size)) => {
+                Bytes::Disk(CachedBytes::new(OpenFile { file: Mutex::new(file), size }))
+            }
+            None => Bytes::Memory(source.read()?),
+        };
         let files = find_files(&bytes, &args.files).map_err(|error| source.error(error))?;
         Ok(Self { source, bytes, files })
     }
@@ -34,37 +76,48 @@ impl DumpFile {
 
     /// Opens the dump as a stopped process.
     pub(crate) fn open(&self) -> Result<CoreDump<'_>, CliError> {
-        let find = |path: &str, identity: &ImageIdentity| {
-            self.files.get(&(path.to_owned(), identity.clone())).map(Vec::as_slice)
+        let find = |path: &str, identity: Option<&ImageIdentity>| {
+            let known = self.files.get(&(path.to_owned(), identity.cloned()));
+            let by_name = || self.files.get(&(path.to_owned(), None));
+            known.or_else(by_name).map(Vec::as_slice)
         };
         let files: &dyn clr_dump::Files<'_> = &find;
-        CoreDump::open(&self.bytes, files).map_err(|error| self.source.error(error))
+        self.bytes.open(files).map_err(|error| self.source.error(error))
     }
 }
 
-/// Files by path and identity.
-type FoundFiles = BTreeMap<(String, ImageIdentity), Vec<u8>>;
+/// Files by path and identity; without an identity if the dump does not say which build it was.
+type FoundFiles = BTreeMap<(String, Option<ImageIdentity>), Vec<u8>>;
 
 /// Reads the files that a dump asks for. The dump is opened twice: to know which they are, and with them.
-fn find_files(dump: &[u8], folders: &[PathBuf]) -> Result<FoundFiles, clr_dump::DumpError> {
+fn find_files(dump: &Bytes, folders: &[PathBuf]) -> Result<FoundFiles, DumpError> {
     let wanted = Mutex::new(BTreeSet::new());
-    let ask = |path: &str, identity: &ImageIdentity| {
+    let ask = |path: &str, identity: Option<&ImageIdentity>| {
         if let Ok(mut wanted) = wanted.lock() {
-            wanted.insert((path.to_owned(), identity.clone()));
+            wanted.insert((path.to_owned(), identity.cloned()));
         }
         None
     };
     let files: &dyn clr_dump::Files<'_> = &ask;
-    CoreDump::open(dump, files)?;
+    dump.open(files)?;
     let wanted = wanted.into_inner().unwrap_or_default();
     let found = wanted.into_iter().filter_map(|(path, identity)| {
         let bytes = candidates(&path, folders).find_map(|candidate| {
-            let bytes = fs::read(candidate).ok()?;
-            (ImageIdentity::of_file(&bytes).as_ref() == Some(&identity)).then_some(bytes)
+            // Of files without an identity, only images are read: others may be large.
+            let is_wanted = identity.is_some() || begins_as_image(&candidate);
+            let bytes = is_wanted.then(|| fs::read(candidate).ok())??;
+            let found = ImageIdentity::of_file(&bytes)?;
+            identity.as_ref().is_none_or(|identity| found == *identity).then_some(bytes)
         })?;
         Some(((path, identity), bytes))
     });
     Ok(found.collect())
+}
+
+/// Returns true if a file begins as a PE image does.
+fn begins_as_image(path: &Path) -> bool {
+    let mut start = [0; 2];
+    File::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok()) && start == *b"MZ"
 }
 
 /// Returns where a file of the process may be here.

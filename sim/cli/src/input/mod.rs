@@ -112,6 +112,14 @@ impl Source {
         }
     }
 
+    /// Opens the input if it is a file that can be read anywhere, and not embedded or a pipe. Returns its size in bytes, too.
+    pub(crate) fn open_file(&self) -> Result<Option<(File, u64)>, CliError> {
+        let Place::Disk(path) = &self.place else { return Ok(None) };
+        let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
+        let (metadata, file) = opened.map_err(|error| unreadable(&self.name, &error))?;
+        Ok(metadata.is_file().then_some((file, metadata.len())))
+    }
+
     /// Returns true if the input is the file at a path, however it is named there.
     pub(crate) fn is_at(&self, path: &Path) -> bool {
         match &self.place {

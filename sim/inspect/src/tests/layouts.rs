@@ -16,7 +16,7 @@ fn find(build_id: &str) -> Result<Runtime, InspectError> {
         *place = u8::from_str_radix(&build_id[2 * at..2 * at + 2], 16).unwrap();
     }
     let core = Image::map(CoreWriter::loaded(), PATH).page(Image::BASE, &file[..0x1000]).write();
-    let find = |path: &str, _: &ImageIdentity| (path == PATH).then_some(file.as_slice());
+    let find = |path: &str, _: Option<&ImageIdentity>| (path == PATH).then_some(file.as_slice());
     let files: &dyn clr_dump::Files<'_> = &find;
     Runtime::find(&CoreDump::open(&core, files).unwrap())
 }

@@ -1,5 +1,6 @@
 //! Cores written here and read back.
 
+mod bytes;
 mod damage;
 mod modules;
 mod notes;
@@ -16,7 +17,7 @@ fn open<'d>(dump: &'d [u8], path: &str, file: &'d [u8]) -> CoreDump<'d> {
 }
 
 fn try_open<'d>(dump: &'d [u8], path: &str, file: &'d [u8]) -> Result<CoreDump<'d>, DumpError> {
-    let find = |found: &str, _: &clr_unwind::ImageIdentity| (found == path).then_some(file);
+    let find = |found: &str, _: Option<&clr_unwind::ImageIdentity>| (found == path).then_some(file);
     let files: &dyn Files<'d> = &find;
     CoreDump::open(dump, files)
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Missing, ModuleKind, StoppedProcess as _};
+use crate::{MappedFileError, Missing, ModuleKind, StoppedProcess as _};
 use clr_unwind::{ImageIdentity, Memory as _};
 
 const BASE: u64 = Image::BASE;
@@ -17,7 +17,7 @@ fn a_module_is_an_image_whose_segments_are_mapped_in_order() {
     assert_eq!((module.range.clone(), module.kind), (BASE..BASE + 0x6000, ModuleKind::Elf));
     assert_eq!((module.path.as_str(), module.name()), ("/image.so", "image.so"));
     assert_eq!(module.build_id().map(ToString::to_string), Some("01".repeat(20)));
-    assert_eq!(module.file, Ok(&file[..]));
+    assert_eq!(module.file.as_deref(), Ok(&file[..]));
     assert_eq!(dump.module_at(BASE + 0x5FFF).map(|it| it.range.start), Some(BASE));
     assert!(dump.module_at(BASE + 0x6000).is_none() && dump.module_at(flat).is_none());
     // The flat one is the file, as it is.
@@ -73,7 +73,7 @@ fn the_image_of_the_kernel_is_a_module_without_a_file() {
     let dump = open(&core, "", &[]);
     let [module] = dump.modules() else { panic!("{:?}", dump.modules()) };
     assert_eq!((module.name(), module.range.clone()), ("[vdso]", BASE..BASE + 0x1000));
-    assert_eq!(module.file, Ok(&file[..0x1000]));
+    assert_eq!(module.file.as_deref(), Ok(&file[..0x1000]));
 }
 
 #[test]
@@ -96,4 +96,40 @@ fn a_pe_image_is_loaded_if_its_sections_are_mapped() {
     // Changed data is data of an image. Here it may be that of a reader, but nothing says so.
     assert_eq!(dump.read_u64(flat + 0x200), Ok(0x0706_0504_0302_0100));
     assert_eq!(dump.missing(flat + 0x1000), Some(Missing::MayHaveChanged));
+}
+
+/// gdb's cores have no headers of such images, but the mappings that were changed somewhere.
+#[test]
+fn a_pe_image_without_headers_is_known_by_another_page() {
+    let file = Portable::file();
+    let core = |page: &[u8]| {
+        let core = CoreWriter::default().thread(1, 0, 0).page(BASE + 0x2_0000, page);
+        let core = core.file(BASE..BASE + 0x1000, 0, "/a.dll");
+        let core = core.file(BASE + 0x1_0000..BASE + 0x1_1000, 0, "/a.dll");
+        core.file(BASE + 0x2_0000..BASE + 0x2_1000, 0x1000, "/a.dll").write()
+    };
+    let same = core(&file[0x1000..]);
+    let dump = open(&same, "/a.dll", &file);
+    let [module] = dump.modules() else { panic!("{:?}", dump.modules()) };
+    assert_eq!(module.identity, ImageIdentity::of_file(&file));
+    assert_eq!(dump.read_u64(BASE + Portable::CODE), Ok(0x0706_0504_0302_0100));
+    // Another page, a part of the page, a page with little in it, and a file with other sections.
+    let mut other = file.clone();
+    other[0x1FFF] ^= 1;
+    let mut empty = file.clone();
+    empty[0x1000..].fill(0);
+    empty[0x1080] = 1;
+    let mut elsewhere = file.clone();
+    elsewhere[0x58 + 112 + 40 + 13] ^= 0x20;
+    for (core, file) in [
+        (core(&other[0x1000..]), &file),
+        (core(&file[0x1000..0x1FFF]), &file),
+        (core(&empty[0x1000..]), &empty),
+        (core(&file[0x1000..]), &elsewhere),
+    ] {
+        let dump = open(&core, "/a.dll", file);
+        assert!(dump.modules().is_empty());
+        let missing = dump.missing(BASE + Portable::CODE);
+        assert_eq!(missing, Some(Missing::File(MappedFileError::NoIdentity)));
+    }
 }

@@ -1,0 +1,106 @@
+//! One process as each kind of dump.
+
+use crate::collection::{Dump, folder};
+use clr_dump::{CoreDump, StoppedProcess as _};
+use clr_inspect::{CodeKind, MethodNames, Runtime, StackEnd, StackWalker};
+use clr_unwind::UnwindError;
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Instant;
+
+/// A frame: its stack pointer, its address, and its method if it is managed.
+#[derive(Clone, Debug)]
+struct Frame {
+    place: (u64, u64),
+    /// The name, or nothing if the dump does not say which build the assembly was.
+    method: Option<Option<String>>,
+}
+
+impl PartialEq for Frame {
+    fn eq(&self, other: &Self) -> bool {
+        let names = (self.method.as_ref(), other.method.as_ref());
+        let is_same = match names {
+            (Some(Some(name)), Some(Some(other))) => name == other,
+            (name, other) => name.is_some() == other.is_some(),
+        };
+        is_same && self.place == other.place
+    }
+}
+
+type Stack = Vec<Frame>;
+
+/// Returns the stacks of a dump, by thread, with the ends of those that break off.
+fn stacks(process: &CoreDump<'_>, name: &str) -> (BTreeMap<u32, Stack>, Vec<String>) {
+    let runtime = Runtime::find(process).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let mut names = MethodNames::new(process, &runtime).unwrap();
+    let mut walker = StackWalker::new(process, process.code_map(), Some(&runtime));
+    let mut broken = Vec::new();
+    let stacks = process.threads().iter().map(|thread| {
+        let stack = walker.walk(&thread.registers);
+        if !matches!(stack.end, StackEnd::Unwind(UnwindError::EndOfStack { .. })) {
+            broken.push(format!(
+                "{name} {}: {:x?} after {}",
+                thread.id,
+                stack.end,
+                stack.frames.len()
+            ));
+        }
+        let frames = stack.frames.iter().map(|frame| {
+            let method = match frame.code {
+                CodeKind::Jitted { method, .. } | CodeKind::ReadyToRun { method, .. } => {
+                    Some(names.name(method).ok().map(|name| name.to_string()))
+                }
+                _ => None,
+            };
+            Frame { place: (frame.registers.rsp(), frame.registers.rip), method }
+        });
+        (thread.id, frames.collect())
+    });
+    (stacks.collect(), broken)
+}
+
+#[test]
+#[ignore = "needs dumps by cases/dumps/dump.sh in the folder that CLR_DUMPS names, and the collection"]
+fn each_kind_of_dump_has_the_same_stacks() {
+    let (mut same, mut moved, mut frames, mut unnamed) = (0, 0, 0, 0);
+    let mut broken = Vec::new();
+    let mut folders: Vec<_> =
+        fs::read_dir(folder("CLR_DUMPS")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    for folder in folders.iter().filter(|folder| folder.is_dir()) {
+        let mut first: Option<BTreeMap<u32, Stack>> = None;
+        for dump in Dump::kinds(folder).values() {
+            let start = Instant::now();
+            let process = dump.open();
+            for module in process.modules() {
+                if let Err(error) = &module.file {
+                    println!("{}: {}: {error}", dump.name, module.path);
+                }
+            }
+            let (found, ends) = stacks(&process, &dump.name);
+            println!("{}: {} threads, {:?}", dump.name, found.len(), start.elapsed());
+            broken.extend(ends);
+            let known = first.get_or_insert_with(|| found.clone());
+            for (id, stack) in &found {
+                let before = known.get(id).filter(|before| before.first() == stack.first());
+                match before {
+                    Some(before) => {
+                        assert_eq!(before, stack, "{} {id}", dump.name);
+                        frames += stack.len();
+                        let is_unnamed = |frame: &&Frame| frame.method == Some(None);
+                        unnamed += stack.iter().filter(is_unnamed).count();
+                        same += 1;
+                    }
+                    // It has run between the dumps.
+                    None => moved += 1,
+                }
+            }
+        }
+    }
+    println!(
+        "{same} stacks of {frames} frames are the same, {unnamed} managed ones without a name; \
+         {moved} threads have moved"
+    );
+    assert_eq!(broken, [""; 0]);
+    assert!(same > 0);
+}

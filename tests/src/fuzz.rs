@@ -9,6 +9,7 @@
 
 mod changes;
 mod compact;
+mod dump;
 #[cfg(target_pointer_width = "64")]
 mod host;
 mod mixed;
@@ -24,6 +25,7 @@ mod texts;
 
 pub use changes::{elf_image, pe_image, recording, vector_file};
 pub use compact::compact_unwind;
+pub use dump::dump;
 #[cfg(target_pointer_width = "64")]
 pub use host::{host_calls, story_of_host_calls};
 pub use mixed::mixed_walk;

@@ -145,6 +145,13 @@ impl Dump {
         CoreDump::open_bytes(&self.core, files).unwrap()
     }
 
+    /// Returns the bytes of the dump.
+    pub(crate) fn core(&self) -> Vec<u8> {
+        let mut core = vec![0; usize::try_from(self.core.size()).unwrap()];
+        self.core.read_at(0, &mut core).unwrap();
+        core
+    }
+
     /// Opens the dump without any file.
     pub(crate) fn open_alone(&self) -> CoreDump<'_> {
         CoreDump::open_bytes(&self.core, &clr_dump::NoFiles).unwrap()

@@ -3,6 +3,7 @@
 //! The collection has them: `dumps` in the folder `CLR_ORACLES`, and packs of runtimes in the folder `CLR_RUNTIMES`.
 
 mod collection;
+mod cut;
 mod hangs;
 mod kinds;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -81,6 +81,11 @@ fn elf_image() {
 }
 
 #[test]
+fn dump() {
+    assert!(replay("dump", clr_tests::fuzz::dump) >= 5);
+}
+
+#[test]
 fn vector_file() {
     assert!(replay("vector_file", clr_tests::fuzz::vector_file) >= 5);
 }

@@ -166,6 +166,7 @@ proptest! {
         fuzz::vector_file(&bytes);
         fuzz::eh_frame(&bytes);
         fuzz::elf_image(&bytes);
+        fuzz::dump(&bytes);
         fuzz::compact_unwind(&bytes);
     }
 

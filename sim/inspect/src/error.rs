@@ -44,11 +44,25 @@ pub enum InspectError {
         /// Address of the one before (VA).
         before: u64,
     },
+    /// The mask of events has another form than in .NET 10 and 11.
+    #[error("the mask of events is not at {address:#x}")]
+    EventMask {
+        /// Address of the first word that is another one (VA).
+        address: u64,
+    },
     /// The metadata of an image is not where its headers say.
     #[error("the image at {base:#x} has no metadata that can be read")]
     NoMetadata {
         /// Address of the image (VA).
         base: u64,
+    },
+    /// The metadata has no such class.
+    #[error("the class at {table:#x} says that it is {token:#x}, which its module does not have")]
+    NoSuchClass {
+        /// Address of the MethodTable (VA).
+        table: u64,
+        /// The token.
+        token: u32,
     },
     /// The metadata has no such method.
     #[error("the method at {desc:#x} says that it is {token:#x}, which its module does not have")]

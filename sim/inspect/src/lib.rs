@@ -24,17 +24,21 @@
 //! | `stack` | managed and native frames in one stack |
 //! | `hang` | who waits for whom, and whether they wait in a circle |
 //! | `methods` | names of methods |
+//! | `exceptions` | exceptions as objects |
+//! | `profiler` | what profilers have asked for |
 //! | `ready_to_run`, `hash_map` | methods of ready-to-run images, by address |
 //!
 //! Nothing is guessed: what cannot be read is an error with its address, and a list that breaks off says where.
 
 mod error;
+mod exceptions;
 mod frames;
 mod hang;
 mod hash_map;
 mod hijacks;
 mod layouts;
 mod methods;
+mod profiler;
 mod ready_to_run;
 mod runtime;
 mod stack;
@@ -43,6 +47,7 @@ mod tests;
 mod threads;
 
 pub use error::InspectError;
+pub use exceptions::Exception;
 pub use frames::{ExplicitFrame, FrameKind};
 pub use hang::{Diagnosis, Doubt, Edge, Evidence, Unknown, Verdict};
 pub use methods::{MethodName, MethodNames};

@@ -167,6 +167,19 @@ impl<'m, M: Memory + ?Sized> MethodNames<'m, M> {
         })
     }
 
+    pub(crate) const fn memory(&self) -> &'m M {
+        self.memory
+    }
+
+    /// Returns the name of the class in this row of the module's metadata that the MethodTable at `table` (VA) is of.
+    pub(crate) fn class(&mut self, table: u64, row: u32) -> Result<String, InspectError> {
+        let module = self.memory.read_u64(table.wrapping_add(self.layout.module.into()))?;
+        let names = self.module(module)?;
+        let token = token(Table::TypeDef, row);
+        let class = names.metadata.has(token).then(|| class_name(&names.metadata, token));
+        class.ok_or(InspectError::NoSuchClass { table, token })
+    }
+
     fn module(&mut self, module: u64) -> Result<Rc<ModuleNames>, InspectError> {
         if let Some(known) = self.modules.get(&module) {
             return known.clone();

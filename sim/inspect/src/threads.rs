@@ -64,6 +64,9 @@ pub struct ManagedThread {
     /// dotnet/runtime, PR 124019 (in a dump of 11.0.0 the two threads that wait so have it, and no other). `None` before .NET 11,
     /// whose threads do not say so.
     pub is_trapped: Option<bool>,
+    /// The exception object that was thrown last on it and not left behind (VA), or why that is unknown: .NET 8 does not say where
+    /// it is. It may have been caught already.
+    pub last_thrown: Result<Option<u64>, InspectError>,
     /// Its Frames, leafmost first.
     pub frames: Vec<ExplicitFrame>,
     /// Whether the Frames are all: else why the chain breaks off.
@@ -137,6 +140,7 @@ pub(crate) struct ThreadLayout {
     state: u32,
     mode: u32,
     frame: u32,
+    last_thrown: Result<u32, ContractError>,
     next: u32,
     /// The value of a link is the address of the next Thread's link, or (.NET 11) of the Thread.
     links_to_links: bool,
@@ -169,6 +173,7 @@ impl ThreadLayout {
             state: thread("State")?,
             mode: thread("PreemptiveGCDisabled")?,
             frame: thread("Frame")?,
+            last_thrown: thread("LastThrownObject"),
             next: thread("LinkNext")?,
             links_to_links,
             suspender: descriptor.global("GCThread").ok(),
@@ -256,6 +261,18 @@ impl Runtime {
         Ok(ThreadList { store, threads, end: Ok(()) })
     }
 
+    /// Reads the last exception of the Thread at `thread`: a handle, which leads to the object.
+    fn last_thrown<M: Memory + ?Sized>(
+        &self,
+        memory: &M,
+        thread: u64,
+    ) -> Result<Option<u64>, InspectError> {
+        let offset = self.threads.last_thrown?;
+        let handle = memory.read_u64(thread.wrapping_add(offset.into()))?;
+        let object = if handle == 0 { 0 } else { memory.read_u64(handle)? };
+        Ok((object != 0).then_some(object))
+    }
+
     fn thread<M: Memory + ?Sized>(
         &self,
         memory: &M,
@@ -275,6 +292,7 @@ impl Runtime {
             mode: if is_cooperative { Mode::Cooperative } else { Mode::Preemptive },
             // The contract with other links is that of .NET 11.
             is_trapped: (!layout.links_to_links).then_some(state & TRAPPED != 0),
+            last_thrown: self.last_thrown(memory, address),
             frames,
             frames_end,
         })

@@ -66,6 +66,48 @@ fn threads_and_frames_are_those_of_clrmd() {
     println!("{count} threads, {frame_count} Frames");
 }
 
+#[test]
+#[ignore = "needs the collection, in the folders that CLR_ORACLES and CLR_RUNTIMES name"]
+fn exceptions_are_those_of_clrmd() {
+    let mut thrown = 0;
+    for dump in Dump::all() {
+        let (process, known) = (dump.open(), dump.json("clrmd"));
+        let runtime = Runtime::find(&process).unwrap();
+        let mut names = MethodNames::new(&process, &runtime).unwrap();
+        for thread in runtime.threads(&process).unwrap().threads {
+            let mut known = known["threads"].as_array().unwrap().iter();
+            let known = known.find(|it| it["os_id"] == thread.os_id).unwrap();
+            let Ok(object) = thread.last_thrown else {
+                assert!(dump.name.starts_with("8."), "{:?}", thread.last_thrown);
+                continue;
+            };
+            let exception = object.map(|object| {
+                let found = names.exception(runtime.descriptor(), object).unwrap();
+                format!("{}: {}", found.class, found.message.unwrap_or_default())
+            });
+            assert_eq!(exception.as_deref(), known["exception"].as_str(), "{}", dump.name);
+            thrown += usize::from(exception.is_some());
+        }
+    }
+    assert_eq!(thrown, 3);
+}
+
+/// The profiler asks for threads and stack snapshots, that of `names` for compilations and their inlining, too.
+#[test]
+#[ignore = "needs the collection, in the folders that CLR_ORACLES and CLR_RUNTIMES name"]
+fn the_event_mask_is_that_of_the_profiler() {
+    for dump in Dump::all() {
+        let process = dump.open();
+        let mask = Runtime::find(&process).unwrap().event_mask(&process);
+        if dump.name.starts_with("8.") || dump.name.starts_with("9.") {
+            assert!(mask.is_err(), "{mask:?}");
+        } else {
+            let asked = if dump.name.ends_with("names") { 0x1004_0220 } else { 0x1000_0200 };
+            assert_eq!(mask, Ok(asked), "{}", dump.name);
+        }
+    }
+}
+
 /// Returns true if ClrMD has this frame. Below an InlinedCallFrame, it takes the address from there, which that of ready-to-run code
 /// does not keep up to date: the call is a few instructions away, in the same frame. Its start is that of a method's first body, which
 /// may be another one than that which executes: code of the next tier, or code that replaced a loop.

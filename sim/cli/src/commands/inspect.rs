@@ -82,6 +82,11 @@ fn write_runtime(
             thread.map_or_else(|| format!("{suspender:#x}"), |thread| thread.os_id.to_string());
         writeln!(console.out, "  thread {id} suspends the others")?;
     }
+    match runtime.event_mask(process) {
+        Ok(0) => writeln!(console.out, "  no profiler")?,
+        Ok(mask) => writeln!(console.out, "  a profiler has asked for the events {mask:#x}")?,
+        Err(error) => writeln!(console.out, "  whether there is a profiler is not known: {error}")?,
+    }
     if let Err(error) = list.end {
         writeln!(console.out, "  {error}")?;
     }

@@ -60,7 +60,7 @@ pub(super) const LAYOUT: Layout = Layout {
         ("Bucket", "!", 64),
         ("Bucket", "Keys", 0),
         ("Bucket", "Values", 32),
-        // ClrMD: token, module and path of methods.
+        // ClrMD: token, module and path of methods, also of generic ones over another module's structure.
         ("MethodDesc", "Flags3AndTokenRemainder", 0),
         ("MethodDesc", "ChunkIndex", 2),
         ("MethodDesc", "Flags", 6),
@@ -74,7 +74,7 @@ pub(super) const LAYOUT: Layout = Layout {
         ("PEImage", "LoadedImageLayout", 120),
         ("PEImageLayout", "Base", 8),
         ("PEImageLayout", "Flags", 20),
-        // Assumed: as in .NET 9, after a MethodDesc that is shorter by a pointer.
+        // ClrMD: the name of a stub for a P/Invoke.
         ("DynamicMethodDesc", "MethodName", 24),
     ],
     values: &[

@@ -4,6 +4,7 @@ mod hang;
 mod hijacks;
 mod layouts;
 mod methods;
+mod profiler;
 mod ready_to_run;
 mod threads;
 #[expect(dead_code, reason = "images are for other tests")]

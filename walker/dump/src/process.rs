@@ -51,7 +51,7 @@ pub trait StoppedProcess: Memory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Missing {
     /// The dump lacks the page, and no file is mapped there. A dump of another kind may have it.
-    #[error("the dump lacks this page")]
+    #[error("the dump lacks this page: one of another kind (heap, full, gcore) may have it")]
     NotDumped,
     /// The dump lacks the page, and the file that is mapped there cannot stand in for it.
     #[error("the dump lacks this page of a file: {0}")]
@@ -60,6 +60,8 @@ pub enum Missing {
     #[error("the file of the dump cannot be read here")]
     Unread,
     /// The dump lacks the page, and the process may have written to it since the file was loaded.
-    #[error("the dump lacks this page, which the process may have changed")]
+    #[error(
+        "the dump lacks this page, which the process may have changed: a heap dump may have it"
+    )]
     MayHaveChanged,
 }

@@ -7,10 +7,10 @@ use crate::render::console::{Console, DIM, HEAD};
 use crate::render::error::CliError;
 use clr_dump::{CoreDump, StoppedProcess as _, Thread, Wait};
 use clr_inspect::{
-    CodeKind, FrameKind, InspectError, ManagedThread, MethodNames, Mode, Runtime, Stack, StackEnd,
-    StackFrame, StackWalker,
+    CodeKind, Exception, FrameKind, InspectError, ManagedThread, MethodNames, Mode, Runtime, Stack,
+    StackEnd, StackFrame, StackWalker,
 };
-use clr_unwind::UnwindError;
+use clr_unwind::{Unreadable, UnwindError};
 
 /// Prints the process and returns the exit code.
 pub(crate) fn inspect(args: &InspectArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
@@ -29,6 +29,9 @@ pub(crate) fn inspect(args: &InspectArgs, console: &mut Console<'_>) -> Result<u
     for thread in process.threads() {
         let known = managed.iter().find(|known| known.os_id == thread.id);
         write_thread(&process, thread, known, console)?;
+        if let (Some(runtime), Some(known)) = (&runtime, known) {
+            write_exception(runtime, known, names.as_mut(), &process, console)?;
+        }
         let stack = walker.walk(&thread.registers);
         for frame in &stack.frames {
             writeln!(console.out, "  {}", line(&process, frame, names.as_mut()))?;
@@ -129,6 +132,34 @@ fn write_thread(
     Ok(writeln!(console.out)?)
 }
 
+/// Returns why something is unknown: for memory that could not be read, what the dump lacks.
+fn why(process: &CoreDump<'_>, error: InspectError) -> String {
+    let InspectError::Unreadable(Unreadable { address, len }) = error else {
+        return error.to_string();
+    };
+    let missing = (0..len.into()).find_map(|at| process.missing(address.wrapping_add(at)));
+    missing.map_or_else(|| error.to_string(), |missing| missing.to_string())
+}
+
+/// Prints the exception that a thread has thrown last.
+fn write_exception(
+    runtime: &Runtime,
+    known: &ManagedThread,
+    names: Option<&mut MethodNames<'_, CoreDump<'_>>>,
+    process: &CoreDump<'_>,
+    console: &mut Console<'_>,
+) -> Result<(), CliError> {
+    let (Ok(Some(object)), Some(names)) = (known.last_thrown, names) else { return Ok(()) };
+    match names.exception(runtime.descriptor(), object) {
+        Ok(Exception { class, message: Some(message) }) => {
+            writeln!(console.out, "  exception {class}: {message}")?;
+        }
+        Ok(Exception { class, message: None }) => writeln!(console.out, "  exception {class}")?,
+        Err(error) => writeln!(console.out, "  exception {object:#x} ({})", why(process, error))?,
+    }
+    Ok(())
+}
+
 /// Returns the line of a frame.
 fn line(
     process: &CoreDump<'_>,
@@ -140,7 +171,7 @@ fn line(
         let name = names.map(|names| names.name(method));
         let name = match name {
             Some(Ok(name)) => name.to_string(),
-            Some(Err(error)) => format!("method {method:#x} ({error})"),
+            Some(Err(error)) => format!("method {method:#x} ({})", why(process, error)),
             None => format!("method {method:#x}"),
         };
         format!("{name}+{:#x}", rip.wrapping_sub(start))

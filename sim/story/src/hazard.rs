@@ -90,8 +90,9 @@ hazards! {
     FunctionTables 11 [] "the suspended thread owns the lock of the system's function tables",
         "unwind by tables of your own while a thread is suspended, or give up after a time";
     /// Loader lock: H-12.
-    LoaderLock 12 [] "the suspended thread owns the loader lock",
-        "load nothing and look no symbol up while a thread is suspended";
+    LoaderLock 12 [] "a thread that cannot go on owns the loader lock",
+        "load nothing and look no symbol up while a thread is suspended, and wait for no thread \
+         while a library is being loaded";
     /// Lock of the process's heap: H-13.
     ProcessHeap 13 [152] "the suspended thread owns the lock of the process's heap",
         "allocate nothing while a thread is suspended: use memory allocated before";
@@ -156,6 +157,14 @@ hazards! {
     ValueInSlot 32 [] "a return value lies where a return address is looked for",
         "on Unix let a walk end at an undefined return address, or at a known one near the stack's \
          base, and at no 0";
+    /// Thread kept by a signal while the runtime is being suspended: H-33.
+    ParkedBySignal 33 [] "a thread that a signal handler keeps cannot stop for a suspension",
+        "let handlers return before the runtime is suspended: a handler waits for nothing, and no \
+         call that suspends the runtime is made while one runs";
+    /// Join of a thread that wants a lock of the joining one: H-34.
+    JoinUnderLock 34 [] "a thread is joined that wants a lock of the joining thread",
+        "join threads, in Shutdown above all, under no lock that they take: tell them to end, join \
+         them, then take the lock";
 }
 
 impl fmt::Display for Hazard {
@@ -407,6 +416,10 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
     {
         return Some(Hazard::SignalHandler);
     }
+    if edges.iter().any(|edge| edge.why == BlockReason::ToStop && doing(edge.for_whom).signals > 0)
+    {
+        return Some(Hazard::ParkedBySignal);
+    }
     if let Some(edge) = suspended().next() {
         if has(|why| why == BlockReason::CodeManagerReader) {
             return Some(Hazard::FrozenReader);
@@ -447,7 +460,10 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
         by_gc(edge.why) || edge.why == list && in_gc(edge.for_whom)
     };
     if !edges.iter().any(for_gc) {
-        return is_blocked_destruction(edges, history).then_some(Hazard::BlockedDestruction);
+        if is_blocked_destruction(edges, history) {
+            return Some(Hazard::BlockedDestruction);
+        }
+        return is_joined_under_a_lock(edges).then_some(Hazard::JoinUnderLock);
     }
     let is_profilers = |thread: ThreadIndex| {
         history.threads.get(thread.index()).is_some_and(|thread| thread.kind != ThreadKind::App)
@@ -473,6 +489,18 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
         Some(edge) if forces(edge.for_whom) => Some(Hazard::LockOverGcTrigger),
         _ => Some(Hazard::CooperativeWalker),
     }
+}
+
+/// Returns true if a thread wants a lock of the profiler whose owner waits for its end.
+fn is_joined_under_a_lock(edges: &[Edge]) -> bool {
+    edges.iter().any(|edge| {
+        let wants = |wanted: &Edge| {
+            wanted.waits == edge.for_whom
+                && wanted.for_whom == edge.waits
+                && matches!(wanted.why, BlockReason::Lock(LockName::Profiler(_)))
+        };
+        edge.why == BlockReason::Join && edges.iter().any(wants)
+    })
 }
 
 /// Returns true if a thread in ThreadDestroyed waits, directly or through others, for one that walks or is the

@@ -68,7 +68,7 @@ fn a_hazard_is_written_with_two_digits_and_read_again() {
     for number in [0, Hazard::ALL.len() + 1] {
         assert_eq!(format!("H-{number:02}").parse::<Hazard>(), Err(NoHazard));
     }
-    assert_eq!(NoHazard.to_string(), "there is no such hazard; they are H-01 to H-32");
+    assert_eq!(NoHazard.to_string(), "there is no such hazard; they are H-01 to H-34");
 }
 
 #[test]
@@ -173,7 +173,12 @@ fn a_wait_in_a_signal_handler_is_a_hazard_of_its_own() {
             &[(MAIN, &[signal, signal, TurnEvent::SignalOver])],
             Some("H-28"),
         ),
-        ("waits for another thing", &wanted(BlockReason::Join), &[(MAIN, &[signal])], None),
+        (
+            "waits for another thing",
+            &wanted(BlockReason::CodeManagerReader),
+            &[(MAIN, &[signal])],
+            None,
+        ),
     ]);
 }
 
@@ -280,12 +285,12 @@ fn a_destruction_waits_for_the_walker_that_waits_for_it() {
         ("the list of threads", &cycle(LIST), in_callback, Some("H-05")),
         ("another lock", &cycle(other_lock), in_callback, None),
         ("no lock", &cycle(BlockReason::Join), in_callback, None),
-        ("in no callback", &cycle(NAMES), &[], None),
+        ("in no callback", &cycle(NAMES), &[], Some("H-34")),
         (
             "after the callback",
             &cycle(NAMES),
             &[(WORKER, &[destroyed, TurnEvent::CallbackOver(DESTROYED)])],
-            None,
+            Some("H-34"),
         ),
         ("no way back", &cycle(NAMES)[1..], in_callback, None),
         (
@@ -298,8 +303,21 @@ fn a_destruction_waits_for_the_walker_that_waits_for_it() {
             "a thread of the program that does not",
             &[edge(WORKER, BlockReason::Join, MAIN), edge(MAIN, NAMES, WORKER)],
             &[(WORKER, &[destroyed]), (MAIN, &[CALLS, RETURNS])],
-            None,
+            Some("H-34"),
         ),
+        ("another owner", &[cycle(NAMES)[0], edge(SAMPLER, NAMES, MAIN)], &[], None),
+    ]);
+}
+
+#[test]
+fn a_thread_that_a_signal_keeps_does_not_stop_for_a_suspension() {
+    let edges =
+        [edge(SAMPLER, BlockReason::ToStop, MAIN), edge(MAIN, BlockReason::WakeUp, SAMPLER)];
+    let (signal, over) = (TurnEvent::Signal, TurnEvent::SignalOver);
+    assert_each_deadlock(&[
+        ("in a handler", &edges, &[(MAIN, &[signal])], Some("H-33")),
+        ("in the suspender's handler", &edges, &[(SAMPLER, &[signal])], Some("H-23")),
+        ("after the handler", &edges, &[(MAIN, &[signal, over])], Some("H-23")),
     ]);
 }
 

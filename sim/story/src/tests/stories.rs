@@ -363,7 +363,7 @@ fn reasons_to_wait_and_rules_have_words() {
     for (rule, words) in rules {
         assert!(rule.to_string().contains(words), "{rule:?}: {rule}");
     }
-    assert_eq!(Hazard::LoaderLock.title(), "the suspended thread owns the loader lock");
+    assert_eq!(Hazard::LoaderLock.title(), "a thread that cannot go on owns the loader lock");
 }
 
 #[test]

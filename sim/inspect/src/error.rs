@@ -72,4 +72,7 @@ pub enum InspectError {
         /// The token.
         token: u32,
     },
+    /// Two dumps are of different processes.
+    #[error("the dumps are of different processes")]
+    OtherProcess,
 }

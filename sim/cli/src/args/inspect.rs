@@ -49,10 +49,13 @@ const DIAGNOSE_EXAMPLES: &str = "\
 Examples:
   clrsim diagnose core.1234
   clrsim diagnose my.core --files folder    with files of the machine where the process ran
+  clrsim diagnose my.core later.core        what did not move between two dumps of a process
 
 Dumps and files are those of clrsim inspect. A process hangs for sure where threads wait in a
 circle. Each wait is printed with what says so: the owner in a mutex, the thread whose end is
-awaited, the holder of the runtime's list of threads, a thread in cooperative mode. The verdict is
+awaited, the holder of the runtime's list of threads, a thread in cooperative mode, a handler of a
+signal. The mistake behind a circle is named, with its number (clrsim rules H-08) and what avoids
+it. The verdict is
 
   proved             each wait of the circle was read from memory
   fits, not proved   a wait of the circle may be another one; it is said what is not known
@@ -64,10 +67,13 @@ A GC or a suspension that goes on is no hang by itself. What the runtime does is
 and later; that a suspension stops a thread, of .NET 11. Names of functions decide nothing.
 
 JSON: one object. file, verdict (proved, fits, open or nothing), threads and waits (numbers),
-circles (arrays of waits), followers (waits of other threads that lead to a circle), unknown (what
-could not be looked at, in words). A wait has from and to (ids of threads), kind (mutex, end,
-thread-store-lock, suspension, cooperative-mode or call), address (of the mutex or word; of the
-Thread in cooperative mode), text, and doubt, if it is not proved.
+circles, moved (number of circles that the earlier dump does not have), followers (waits of other
+threads that lead to a circle), unknown (what could not be looked at, in words). A circle has
+waits, and of a known mistake hazard (its number, if it has one), title and avoided_by. A wait has
+from and to (ids of threads), kind (mutex, end, thread-store-lock, suspension, cooperative-mode,
+call, interrupted-owner, handler, runs or monitor), address (of the mutex or word; of the Thread in
+cooperative mode; of the instruction that runs or was interrupted; of the object), text, and doubt,
+if it is not proved.
 
 Exit codes:
   0  nothing was found, and the runtime's threads were read
@@ -82,6 +88,10 @@ Exit codes:
 pub(crate) struct DiagnoseArgs {
     #[command(flatten)]
     pub(crate) dump: DumpArgs,
+
+    /// A later core dump of the same process: of waits that are not proved those count that are in both
+    #[arg(value_name = "LATER")]
+    pub(crate) later: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) json: Json,

@@ -58,15 +58,25 @@ impl Bytes {
 impl DumpFile {
     /// Reads a dump, and the files that it asks for.
     pub(crate) fn read(args: &DumpArgs) -> Result<Self, CliError> {
-        let source = Source::find(&args.dump)?;
+        Self::read_at(&args.dump, &args.files)
+    }
+
+    /// Reads a dump, and the files that it asks for, from these folders.
+    pub(crate) fn read_at(path: &Path, folders: &[PathBuf]) -> Result<Self, CliError> {
+        let source = Source::find(path)?;
         let bytes = match source.open_file()? {
             Some((file, size)) => {
                 Bytes::Disk(CachedBytes::new(OpenFile { file: Mutex::new(file), size }))
             }
             None => Bytes::Memory(source.read()?),
         };
-        let files = find_files(&bytes, &args.files).map_err(|error| source.error(error))?;
+        let files = find_files(&bytes, folders).map_err(|error| source.error(error))?;
         Ok(Self { source, bytes, files })
+    }
+
+    /// Returns the error of a use of the dump.
+    pub(crate) fn error(&self, what: impl std::fmt::Display) -> CliError {
+        self.source.error(what)
     }
 
     /// Returns the name of the dump, as it was given.

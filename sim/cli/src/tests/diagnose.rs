@@ -56,7 +56,7 @@ fn json_has_the_fields_of_the_help() {
     let answer = folder.clrsim(&["diagnose", "--json", &path]);
     let object: Value = serde_json::from_str(&answer.out).unwrap();
     assert_eq!(object["verdict"], "fits");
-    assert_eq!(object["circles"][0][1]["from"], 8);
+    assert_eq!(object["circles"][0]["waits"][1]["from"], 8);
     assert_eq!(object["followers"][0]["kind"], "mutex");
     let help = clrsim(&["diagnose", "--help"]).out;
     let (_, described) = help.split_once("JSON:").unwrap();

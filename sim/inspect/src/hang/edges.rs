@@ -3,28 +3,26 @@
 use super::{Doubt, Edge, Evidence, Unknown};
 use crate::error::InspectError;
 use crate::runtime::Runtime;
-use crate::stack::{CodeKind, Stack, StackWalker};
 use crate::threads::{ManagedThread, Mode, ThreadStore};
 use clr_dump::{StoppedProcess, Thread, Wait};
 use clr_unwind::Gpr;
-use std::collections::BTreeSet;
 
 /// The file of a runtime that does not export its contracts, and so does not say which module it is.
 const RUNTIME: &str = "libcoreclr.so";
 
 /// Reads the waits of a process.
 pub(super) struct Reader<'p, P: ?Sized> {
-    process: &'p P,
+    pub(super) process: &'p P,
     /// Path of the runtime's module.
-    runtime: Option<String>,
-    store: Option<ThreadStore>,
+    pub(super) runtime: Option<String>,
+    pub(super) store: Option<ThreadStore>,
     managed: Vec<ManagedThread>,
     pub(super) edges: Vec<Edge>,
     pub(super) unknown: Vec<Unknown>,
 }
 
 /// Returns the doubt about a wait, which may have an end of its own: the fourth argument of futex(2).
-fn timeout(thread: &Thread) -> Option<Doubt> {
+pub(super) fn timeout(thread: &Thread) -> Option<Doubt> {
     (thread.registers.get(Gpr::R10) != 0).then_some(Doubt::Timeout)
 }
 
@@ -89,16 +87,21 @@ impl<'p, P: StoppedProcess + ?Sized> Reader<'p, P> {
         }
     }
 
+    /// Returns the thread that suspends the others, and the doubt about that.
+    pub(super) fn suspender(&self) -> Option<(u32, Option<Doubt>)> {
+        let suspender = self.store?.suspender;
+        let suspender = self.managed.iter().find(|thread| Some(thread.address) == suspender);
+        match (suspender, self.holder()) {
+            (Some(suspender), _) => Some((suspender.os_id, None)),
+            // A thread that the runtime does not know suspends it without a Thread, but others hold the lock, too.
+            (None, Some(holder)) => Some((holder, Some(Doubt::Holder))),
+            (None, None) => None,
+        }
+    }
+
     /// Reads for whom the thread waits that suspends the others: for each one in cooperative mode.
     fn read_suspension(&mut self) {
-        let suspender = self.store.and_then(|store| store.suspender);
-        let suspender = self.managed.iter().find(|thread| Some(thread.address) == suspender);
-        let (from, doubt) = match (suspender, self.holder()) {
-            (Some(suspender), _) => (suspender.os_id, None),
-            // A thread that the runtime does not know suspends it without a Thread, but others hold the lock, too.
-            (None, Some(holder)) => (holder, Some(Doubt::Holder)),
-            (None, None) => return,
-        };
+        let Some((from, doubt)) = self.suspender() else { return };
         let cooperative = self
             .managed
             .iter()
@@ -112,78 +115,18 @@ impl<'p, P: StoppedProcess + ?Sized> Reader<'p, P> {
         self.edges.extend(edges);
     }
 
-    /// Reads waits that may be for a suspension's end: inside the runtime, for a word of which nothing is known.
-    pub(super) fn read_doubtful_waits(&mut self, walker: &mut StackWalker<'_, '_, P>) {
-        let waiting: BTreeSet<_> = self.edges.iter().map(|edge| edge.from).collect();
-        let wanted: BTreeSet<_> = self.edges.iter().map(|edge| edge.to).collect();
-        // A circle goes through threads that others wait for.
-        for thread in self.process.threads() {
-            let Some(Wait::Word { address, value }) = Wait::of(self.process, thread) else {
-                continue;
-            };
-            let is_candidate = wanted.contains(&thread.id) && !waiting.contains(&thread.id);
-            if !is_candidate || !self.is_in_runtime(&walker.walk(&thread.registers)) {
-                continue;
-            }
-            let doubt = timeout(thread).or(Some(Doubt::Word { is_dumped: value.is_some() }));
-            let is_preemptive = || Some(self.managed(thread.id)?.mode == Mode::Preemptive);
-            let mut edges = Vec::new();
-            match (self.store, self.holder()) {
-                (Some(store), Some(holder)) if holder != thread.id => {
-                    if is_preemptive() == Some(true) {
-                        let evidence = Evidence::Suspension { address, store: store.address };
-                        edges.push(Edge { from: thread.id, to: holder, evidence, doubt });
-                    }
-                }
-                // Nobody suspends.
-                (Some(_), _) => {}
-                (None, _) => {
-                    let others = self.process.threads().iter().filter(|other| {
-                        waiting.contains(&other.id)
-                            && other.id != thread.id
-                            && self.is_in_call(&walker.walk(&other.registers))
-                    });
-                    let evidence = Evidence::Call { address };
-                    let edge = |to| Edge { from: thread.id, to, evidence, doubt };
-                    edges.extend(others.map(|other| edge(other.id)));
-                }
-            }
-            self.edges.extend(edges);
-        }
-    }
-
     /// Returns the thread of the process that holds the lock of the list of threads.
-    fn holder(&self) -> Option<u32> {
+    pub(super) fn holder(&self) -> Option<u32> {
         let holder = self.store?.holder?;
         self.process.thread(holder).map(|thread| thread.id)
     }
 
-    fn managed(&self, id: u32) -> Option<&ManagedThread> {
+    /// Returns the threads that the runtime knows.
+    pub(super) fn threads(&self) -> &[ManagedThread] {
+        &self.managed
+    }
+
+    pub(super) fn managed(&self, id: u32) -> Option<&ManagedThread> {
         self.managed.iter().find(|thread| thread.os_id == id)
-    }
-
-    /// Returns the modules of a stack's native code, leafmost first, each once for frames in a row, up to other code.
-    fn modules(&self, stack: &Stack) -> Vec<&str> {
-        let native = stack.frames.iter().take_while(|frame| frame.code == CodeKind::Native);
-        let mut modules: Vec<&str> = native
-            .map_while(|frame| Some(self.process.module_at(frame.registers.rip)?.path.as_str()))
-            .collect();
-        modules.dedup();
-        modules
-    }
-
-    /// Returns true if the runtime has called what waits: the module of the system call.
-    fn is_in_runtime(&self, stack: &Stack) -> bool {
-        self.modules(stack).get(1).copied() == self.runtime.as_deref() && self.runtime.is_some()
-    }
-
-    /// Returns true if native code has called the runtime, which has called native code.
-    fn is_in_call(&self, stack: &Stack) -> bool {
-        let modules = self.modules(stack);
-        let is_runtime = |module: &&str| Some(*module) == self.runtime.as_deref();
-        let Some(at) = modules.iter().position(is_runtime) else { return false };
-        // The system's library waits, and begins threads; what the runtime called is between.
-        let system = modules.first();
-        at >= 2 && modules.get(at + 1).is_some_and(|module| Some(module) != system)
     }
 }

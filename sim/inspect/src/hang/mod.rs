@@ -1,7 +1,14 @@
 //! Why a process hangs: who waits for whom, and whether they wait in a circle.
 
+mod again;
+mod cause;
 mod circles;
+mod doubtful;
 mod edges;
+mod monitors;
+mod outline;
+
+pub use cause::Cause;
 
 use crate::error::InspectError;
 use crate::runtime::Runtime;
@@ -62,6 +69,27 @@ pub enum Evidence {
         /// Address of the word that the thread waits for (VA).
         address: u64,
     },
+    /// The thread waits for a lock that does not say who owns it. A signal has interrupted the other one, or the thread itself, in code
+    /// that has to do with the lock: its address stands in a register or on the stack there, or it is data of the module there.
+    InterruptedOwner {
+        /// Address of the lock (VA).
+        address: u64,
+    },
+    /// The thread waits in the handler of a signal, and the other one has code of the handler's module on its stack.
+    Handler {
+        /// Address of the instruction that the signal has interrupted (VA).
+        interrupted: u64,
+    },
+    /// The thread waits for the monitor of an object, which the other one has entered.
+    Monitor {
+        /// Address of the object (VA).
+        object: u64,
+    },
+    /// The thread keeps a suspension waiting, and runs: it is in native code, in cooperative mode. It waits for itself, so to speak.
+    Runs {
+        /// Address of the instruction (VA).
+        address: u64,
+    },
 }
 
 /// Why a wait is not proved.
@@ -76,6 +104,12 @@ pub enum Doubt {
     },
     /// The runtime does not say that the thread, which holds the lock of the list of threads, suspends the others.
     Holder,
+    /// The lock does not say who owns it.
+    Owner,
+    /// Nothing says who ends the wait.
+    Waker,
+    /// One dump does not show whether the thread will come back.
+    Moment,
 }
 
 /// What is not known.
@@ -92,6 +126,14 @@ pub enum Unknown {
         /// Address of the word (VA).
         address: u64,
     },
+    /// The owner of a lock for which a thread waits that keeps a suspension from going on. All threads that wait for the suspension may
+    /// own it.
+    Owner {
+        /// Id of the thread.
+        thread: u32,
+        /// Address of the lock (VA).
+        address: u64,
+    },
 }
 
 impl Unknown {
@@ -99,8 +141,24 @@ impl Unknown {
     const fn hides_waits(&self) -> bool {
         match self {
             Self::Runtime(_) | Self::Threads(_) => true,
-            Self::Word { .. } => false,
+            Self::Word { .. } | Self::Owner { .. } => false,
         }
+    }
+}
+
+/// Threads that wait for one another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Circle {
+    /// The waits: each for the thread of the next one, the last for that of the first.
+    pub edges: Vec<Edge>,
+    /// The mistake behind it.
+    pub cause: Cause,
+}
+
+impl Circle {
+    /// Returns true if memory says all.
+    pub fn is_proved(&self) -> bool {
+        self.edges.iter().all(|edge| edge.doubt.is_none())
     }
 }
 
@@ -126,7 +184,9 @@ pub struct Diagnosis {
     /// All waits for threads.
     pub edges: Vec<Edge>,
     /// Circles of waits, which have no thread in common: if there are such without doubt, those alone.
-    pub circles: Vec<Vec<Edge>>,
+    pub circles: Vec<Circle>,
+    /// Circles of doubtful waits that an earlier dump does not have: of threads that have moved.
+    pub moved: Vec<Circle>,
     /// What could not be looked at.
     pub unknown: Vec<Unknown>,
 }
@@ -141,28 +201,38 @@ impl Diagnosis {
     ) -> Self {
         let mut reader = Reader::new(process, runtime);
         reader.read_waits();
+        if let Ok(runtime) = runtime {
+            reader.read_monitors(runtime);
+        }
         let mut found = circles(&reader.edges);
         if found.is_empty() {
             reader.read_doubtful_waits(walker);
             found = circles(&reader.edges);
         }
-        Self { edges: reader.edges, circles: found, unknown: reader.unknown }
+        let circles = found.into_iter().map(|edges| {
+            let cause = reader.cause(&edges, walker);
+            Circle { edges, cause }
+        });
+        let circles = circles.collect();
+        Self { edges: reader.edges, circles, moved: Vec::new(), unknown: reader.unknown }
     }
 
     /// Returns the verdict.
     pub fn verdict(&self) -> Verdict {
-        let is_proved = |circle: &Vec<Edge>| circle.iter().all(|edge| edge.doubt.is_none());
+        let is_owner = |unknown: &Unknown| matches!(unknown, Unknown::Owner { .. });
         match self.circles.as_slice() {
+            [] if self.unknown.iter().any(is_owner) => Verdict::Fits,
             [] if self.unknown.iter().any(Unknown::hides_waits) => Verdict::Open,
             [] => Verdict::Nothing,
-            circles if circles.iter().any(is_proved) => Verdict::Proved,
+            circles if circles.iter().any(Circle::is_proved) => Verdict::Proved,
             _ => Verdict::Fits,
         }
     }
 
     /// Returns the waits of threads outside of the circles that lead to a thread of them, directly or through others.
     pub fn followers(&self) -> Vec<Edge> {
-        let mut stuck: Vec<u32> = self.circles.iter().flatten().map(|edge| edge.from).collect();
+        let in_circles = self.circles.iter().flat_map(|circle| &circle.edges);
+        let mut stuck: Vec<u32> = in_circles.map(|edge| edge.from).collect();
         let mut followers = Vec::new();
         loop {
             let is_new = |edge: &&Edge| stuck.contains(&edge.to) && !stuck.contains(&edge.from);

@@ -4,6 +4,7 @@ mod hang;
 mod hijacks;
 mod layouts;
 mod methods;
+mod monitors;
 mod profiler;
 mod ready_to_run;
 mod threads;

@@ -9,6 +9,8 @@ pub(super) const DESCRIPTOR: u64 = 0x1000;
 pub(super) const STORE: u64 = 0x3000;
 pub(super) const THREADS: [u64; 2] = [0x4000, 0x5000];
 const STACK: u64 = 0x8000;
+/// The variable with the table of sync blocks.
+pub(super) const TABLE: u64 = 0x11A0;
 /// Where the text says that a thread has its link to the next.
 const LINK: usize = 0x40;
 
@@ -17,13 +19,16 @@ pub(super) struct Process(Parts);
 impl Process {
     /// Creates a process with two threads, by the descriptor of .NET 9 and 10, or of .NET 11.
     pub(super) fn new(version: u32, contract: &str, links: [u64; 3]) -> Self {
+        let more = if version == 2 { r#","SyncBlock":"c1""# } else { "" };
         let text = format!(
             r#"{{"version":{version},"baseline":"empty","types":{{"ThreadStore":{{"FirstThreadLink":16,
             "ThreadCount":24,"UnstartedCount":28,"BackgroundCount":32,"PendingCount":36,"DeadCount":40}},
             "Thread":{{"Id":16,"OSId":24,"State":0,"PreemptiveGCDisabled":4,"Frame":8,"LinkNext":{LINK}}},
-            "Frame":{{"Next":8}},"HijackFrame":{{"ReturnAddress":16}}}},"globals":{{"ThreadStore":[[0],"pointer"],"GCThread":[[1],"pointer"],
+            "Frame":{{"Next":8}},"HijackFrame":{{"ReturnAddress":16}},"SyncBlock":{{"Lock":8}}}},
+            "globals":{{"SyncTableEntries":["{TABLE}","pointer"],
+            "ThreadStore":[[0],"pointer"],"GCThread":[[1],"pointer"],
             "FinalizerThread":[[2],"pointer"],"HijackFrameIdentifier":["0x77","uint64"]}},
-            "contracts":{{"Thread":{contract}}}}}"#
+            "contracts":{{"Thread":{contract}{more}}}}}"#
         );
         let mut process = Parts::default();
         process.put_descriptor(DESCRIPTOR, &text, 0x1100);

@@ -8,11 +8,14 @@ const EXAMPLES: &str = "\
 Examples:
   clrsim inspect core.1234
   clrsim inspect my.core --files folder     with files of the machine where the process ran
+  clrsim inspect --pid 1234                 a process that runs, which is stopped for a moment
 
 The dump is a Linux core for x86-64: of the kernel, of gdb's gcore, or of .NET's createdump. Pages
 that it lacks are those of the files that were mapped, where the process had not changed them. A
 file is looked for in each folder of --files, by its path and by its name, and then at its path on
-this machine; it counts if its build id is that of the process.
+this machine; it counts if its build id is that of the process. A process that runs is stopped by
+ptrace, which it has to permit, and goes on when its memory has been read, even if this command is
+killed. Mappings of more than 256 MB are left out.
 
 For each thread: its mode and number in the runtime, what it waits for, the exception that it has
 thrown last, its frames (the stack pointer and the code), and the runtime's Frames. .NET 10 and
@@ -22,7 +25,7 @@ which build an assembly without native code was, so that its methods have no nam
 
 Exit codes:
   0  the process was printed
-  2  the arguments are wrong, or the dump is missing, damaged or none";
+  2  the arguments are wrong, the dump is missing, damaged or none, or the process cannot be read";
 
 /// Print the threads of a core dump: managed and native frames in one stack, modes, Frames, and what
 /// each thread waits for.
@@ -37,8 +40,12 @@ pub(crate) struct InspectArgs {
 #[derive(Debug, Args)]
 pub(crate) struct DumpArgs {
     /// A core dump
-    #[arg(value_name = "FILE")]
-    pub(crate) dump: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "pid", conflicts_with = "pid")]
+    pub(crate) dump: Option<PathBuf>,
+
+    /// A running process instead of a dump: it is stopped, read, and let go (Linux x64)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i32::MAX as i64))]
+    pub(crate) pid: Option<u32>,
 
     /// A folder with files of the machine where the process ran; may be repeated
     #[arg(long, value_name = "DIR")]
@@ -50,6 +57,7 @@ Examples:
   clrsim diagnose core.1234
   clrsim diagnose my.core --files folder    with files of the machine where the process ran
   clrsim diagnose my.core later.core        what did not move between two dumps of a process
+  clrsim diagnose --pid 1234                a process that runs, which is stopped for a moment
 
 Dumps and files are those of clrsim inspect. A process hangs for sure where threads wait in a
 circle. Each wait is printed with what says so: the owner in a mutex, the thread whose end is
@@ -78,7 +86,8 @@ if it is not proved.
 Exit codes:
   0  nothing was found, and the runtime's threads were read
   1  a hang is proved
-  2  the arguments are wrong, or the dump is missing, damaged or none
+  2  the arguments are wrong, a dump is missing, damaged, none, or of another process than the first,
+     or the process cannot be read
   3  a hang fits, and is not proved; or the verdict is open";
 
 /// Find out from a core dump why a process hangs: threads that wait for one another, and what says
@@ -90,7 +99,7 @@ pub(crate) struct DiagnoseArgs {
     pub(crate) dump: DumpArgs,
 
     /// A later core dump of the same process: of waits that are not proved those count that are in both
-    #[arg(value_name = "LATER")]
+    #[arg(value_name = "LATER", conflicts_with = "pid")]
     pub(crate) later: Option<PathBuf>,
 
     #[command(flatten)]

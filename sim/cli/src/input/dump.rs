@@ -12,9 +12,9 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// A core dump that was read, and files of its process.
+/// A core dump that was read, or a process as one, and files of the process.
 pub(crate) struct DumpFile {
-    source: Source,
+    name: String,
     bytes: Bytes,
     files: FoundFiles,
 }
@@ -56,9 +56,19 @@ impl Bytes {
 }
 
 impl DumpFile {
-    /// Reads a dump, and the files that it asks for.
+    /// Reads a dump or a process, and the files that it asks for.
     pub(crate) fn read(args: &DumpArgs) -> Result<Self, CliError> {
-        Self::read_at(&args.dump, &args.files)
+        match (args.pid, &args.dump) {
+            (Some(process), _) => {
+                let name = format!("process {process}");
+                let bytes = live(process).map_err(|error| CliError::new(&name, error))?;
+                let root = PathBuf::from(format!("/proc/{process}/root"));
+                let folders = [args.files.as_slice(), &[root]].concat();
+                Self::new(name, Bytes::Memory(bytes.into()), &folders)
+            }
+            (None, Some(path)) => Self::read_at(path, &args.files),
+            (None, None) => Err(CliError::Text("neither a dump nor a process is named".into())),
+        }
     }
 
     /// Reads a dump, and the files that it asks for, from these folders.
@@ -70,18 +80,22 @@ impl DumpFile {
             }
             None => Bytes::Memory(source.read()?),
         };
-        let files = find_files(&bytes, folders).map_err(|error| source.error(error))?;
-        Ok(Self { source, bytes, files })
+        Self::new(source.name, bytes, folders)
+    }
+
+    fn new(name: String, bytes: Bytes, folders: &[PathBuf]) -> Result<Self, CliError> {
+        let files = find_files(&bytes, folders).map_err(|error| CliError::new(&name, error))?;
+        Ok(Self { name, bytes, files })
     }
 
     /// Returns the error of a use of the dump.
     pub(crate) fn error(&self, what: impl std::fmt::Display) -> CliError {
-        self.source.error(what)
+        CliError::new(&self.name, what)
     }
 
     /// Returns the name of the dump, as it was given.
     pub(crate) fn name(&self) -> &str {
-        &self.source.name
+        &self.name
     }
 
     /// Opens the dump as a stopped process.
@@ -92,8 +106,21 @@ impl DumpFile {
             known.or_else(by_name).map(Vec::as_slice)
         };
         let files: &dyn clr_dump::Files<'_> = &find;
-        self.bytes.open(files).map_err(|error| self.source.error(error))
+        self.bytes.open(files).map_err(|error| self.error(error))
     }
+}
+
+/// Reads a process that runs.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn live(process: u32) -> std::io::Result<Vec<u8>> {
+    crate::input::live::read(process)
+}
+
+/// Refuses: how a process is stopped and read depends on the system.
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+fn live(_: u32) -> std::io::Result<Vec<u8>> {
+    let what = "a process can be read on Linux x64 alone; take a core dump of it";
+    Err(std::io::Error::new(std::io::ErrorKind::Unsupported, what))
 }
 
 /// Files by path and identity; without an identity if the dump does not say which build it was.

@@ -1,6 +1,8 @@
 //! Inputs: files and embedded fixtures.
 
 pub(crate) mod dump;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod live;
 pub(crate) mod program;
 
 use crate::output::unwritable;

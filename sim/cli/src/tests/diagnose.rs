@@ -50,6 +50,18 @@ fn the_verdict_is_in_the_exit_code() {
 }
 
 #[test]
+fn a_second_dump_says_what_has_moved() {
+    let folder = Folder::new();
+    let dumps = [("free", core([0, 1, 0], [8, 0], 0)), ("fits", core([0, 1, 0], [8, 7], 1))];
+    let [free, fits] = dumps.map(|(name, core)| folder.write(name, &core));
+    let moved = folder.clrsim(&["diagnose", &free, &fits]);
+    assert_eq!(moved.code, 3);
+    assert!(moved.out.contains("have moved between the dumps: 1"), "{}", moved.out);
+    let still = folder.clrsim(&["diagnose", &fits, &fits]);
+    assert!(still.out.contains("verdict fits"), "{}", still.out);
+}
+
+#[test]
 fn json_has_the_fields_of_the_help() {
     let folder = Folder::new();
     let path = folder.write("core", &core([0, 1, 0], [8, 7], 1));

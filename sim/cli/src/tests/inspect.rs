@@ -48,3 +48,14 @@ fn what_is_no_dump_is_refused_with_its_place() {
         assert!(answer.err.contains(said), "{}", answer.err);
     }
 }
+
+#[test]
+fn a_process_that_is_not_there_is_refused() {
+    for verb in ["inspect", "diagnose"] {
+        let answer = clrsim(&[verb, "--pid", "2147483647"]);
+        assert_eq!((answer.code, answer.out.as_str()), (2, ""));
+        assert!(answer.err.contains("process 2147483647"), "{}", answer.err);
+        assert_eq!(clrsim(&[verb]).code, 2);
+        assert_eq!(clrsim(&[verb, "core", "--pid", "1"]).code, 2);
+    }
+}

@@ -12,6 +12,8 @@ mod host_histories;
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 mod host_limits;
 mod host_trace;
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+mod live;
 mod recorder;
 mod tool;
 

@@ -2,6 +2,7 @@
 
 use clr_dump::{CachedBytes, CoreDump, DumpBytes};
 use clr_unwind::ImageIdentity;
+use object::{Object as _, ObjectSection as _};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -59,7 +60,7 @@ pub(crate) fn folder(variable: &str) -> PathBuf {
 }
 
 /// Returns what a program writes.
-fn output(program: &str, arguments: &[&str], file: &Path) -> Vec<u8> {
+pub(crate) fn output(program: &str, arguments: &[&str], file: &Path) -> Vec<u8> {
     let output = Command::new(program).args(arguments).arg(file).output();
     let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));
     assert!(output.status.success(), "{program} {}: {output:?}", file.display());
@@ -81,7 +82,7 @@ fn add_folder(files: &mut BTreeMap<String, Vec<u8>>, from: &Path, to: &str) {
 }
 
 /// Unpacks the pack of a runtime, once.
-fn runtime(version: &str) -> PathBuf {
+pub(crate) fn runtime(version: &str) -> PathBuf {
     let name = format!("linux-x64-{version}");
     let unpacked = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&name);
     if !unpacked.exists() {
@@ -152,6 +153,17 @@ impl Dump {
         core
     }
 
+    /// Opens the dump with the same files, but without the names of symbols of the profiler and its libraries.
+    pub(crate) fn open_stripped(&self) -> CoreDump<'_> {
+        let find = |path: &str, _: Option<&ImageIdentity>| {
+            let file = self.file(path)?;
+            let is_ours = path.starts_with("/app/") && file.starts_with(b"\x7FELF");
+            Some(if is_ours { &*Box::leak(without_names(file).into()) } else { file })
+        };
+        let files: &dyn clr_dump::Files<'_> = &find;
+        CoreDump::open_bytes(&self.core, files).unwrap()
+    }
+
     /// Opens the dump without any file.
     pub(crate) fn open_alone(&self) -> CoreDump<'_> {
         CoreDump::open_bytes(&self.core, &clr_dump::NoFiles).unwrap()
@@ -171,6 +183,20 @@ impl Dump {
     pub(crate) fn json(&self, kind: &str) -> Value {
         serde_json::from_str(&self.text(&format!("{kind}.json"))).unwrap()
     }
+}
+
+/// Returns an ELF file whose tables of names have other letters.
+fn without_names(file: &[u8]) -> Vec<u8> {
+    let mut bytes = file.to_vec();
+    let parsed = object::File::parse(file).unwrap();
+    let names = parsed.sections().filter(|it| [".strtab", ".dynstr"].contains(&it.name().unwrap()));
+    let ranges: Vec<_> = names.filter_map(|section| section.file_range()).collect();
+    assert_eq!(ranges.len(), 2);
+    for (start, len) in ranges {
+        let names = &mut bytes[start as usize..(start + len) as usize];
+        names.iter_mut().filter(|byte| **byte != 0).for_each(|byte| *byte = b'x');
+    }
+    bytes
 }
 
 /// Returns a number that is written in hexadecimal.

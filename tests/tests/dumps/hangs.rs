@@ -2,11 +2,11 @@
 
 use crate::collection::Dump;
 use clr_dump::CoreDump;
-use clr_inspect::{Diagnosis, Runtime, StackWalker, Verdict};
+use clr_inspect::{Cause, Diagnosis, Runtime, StackWalker, Verdict};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-fn diagnose(process: &CoreDump<'_>) -> Diagnosis {
+pub(crate) fn diagnose(process: &CoreDump<'_>) -> Diagnosis {
     let runtime = Runtime::find(process);
     let known = runtime.as_ref().map_err(|error| *error);
     let mut walker = StackWalker::new(process, process.code_map(), known.ok());
@@ -29,6 +29,16 @@ fn circle(expected: &Value) -> BTreeSet<u64> {
     expected["cycle"].as_array().unwrap().iter().map(id).collect()
 }
 
+/// Returns the number of the hazard that is known of a hang, where it has one.
+const fn hazard(cause: Cause) -> Option<&'static str> {
+    match cause {
+        Cause::LockInCallback => Some("H-08"),
+        Cause::LockOverCollection => Some("H-06"),
+        Cause::LoaderLock => Some("H-12"),
+        _ => None,
+    }
+}
+
 #[test]
 #[ignore = "needs the collection, in the folders that CLR_ORACLES and CLR_RUNTIMES name"]
 fn circles_are_as_expected() {
@@ -47,6 +57,25 @@ fn circles_are_as_expected() {
             found.circles.iter().flat_map(|it| &it.edges).map(|edge| edge.from.into()).collect();
         assert_eq!(threads, circle(&expected), "{}", dump.name);
         assert!(found.circles.len() <= 1, "{}", dump.name);
+        let cause = found.circles.first().map(|circle| circle.cause);
+        // When the collection was made, joins in Shutdown had no number.
+        if cause != Some(Cause::JoinUnderLock) {
+            assert_eq!(cause.and_then(hazard), expected["hazard"].as_str(), "{}", dump.name);
+        }
+        assert_eq!(cause == Some(Cause::JoinUnderLock), dump.name.ends_with("-shutdown"));
+    }
+}
+
+/// Names of functions decide nothing: without them all is the same.
+#[test]
+#[ignore = "needs the collection, in the folders that CLR_ORACLES and CLR_RUNTIMES name"]
+fn a_stripped_profiler_is_diagnosed_alike() {
+    for dump in Dump::all() {
+        let found = diagnose(&dump.open());
+        let stripped = diagnose(&dump.open_stripped());
+        assert_eq!(stripped.circles, found.circles, "{}", dump.name);
+        assert_eq!(stripped.edges, found.edges, "{}", dump.name);
+        assert_eq!(stripped.verdict(), found.verdict(), "{}", dump.name);
     }
 }
 

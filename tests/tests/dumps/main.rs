@@ -8,6 +8,8 @@ mod hangs;
 mod kinds;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod live;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod made;
 mod pages;
 mod runtime;
 mod stacks;

@@ -86,8 +86,8 @@ if it is not proved.
 Exit codes:
   0  nothing was found, and the runtime's threads were read
   1  a hang is proved
-  2  the arguments are wrong, a dump is missing, damaged, none, or of another process than the first,
-     or the process cannot be read
+  2  the arguments are wrong, a dump is missing, damaged, none, or of another process, or the
+     process cannot be read
   3  a hang fits, and is not proved; or the verdict is open";
 
 /// Find out from a core dump why a process hangs: threads that wait for one another, and what says

@@ -3,6 +3,7 @@
 use crate::PASSED;
 use crate::args::InspectArgs;
 use crate::input::dump::DumpFile;
+use crate::input::native::NativeNames;
 use crate::render::console::{Console, DIM, HEAD};
 use crate::render::error::CliError;
 use clr_dump::{CoreDump, StoppedProcess as _, Thread, Wait};
@@ -26,6 +27,7 @@ pub(crate) fn inspect(args: &InspectArgs, console: &mut Console<'_>) -> Result<u
         writeln!(console.out, "  methods have no names: {error}")?;
     }
     let mut names = names.and_then(Result::ok);
+    let mut natives = NativeNames::new(&process);
     for thread in process.threads() {
         let known = managed.iter().find(|known| known.os_id == thread.id);
         write_thread(&process, thread, known, console)?;
@@ -34,7 +36,11 @@ pub(crate) fn inspect(args: &InspectArgs, console: &mut Console<'_>) -> Result<u
         }
         let stack = walker.walk(&thread.registers);
         for frame in &stack.frames {
-            writeln!(console.out, "  {}", line(&process, frame, names.as_mut()))?;
+            let line = line(&process, frame, names.as_mut());
+            let native = || natives.at(frame.registers.rip, frame.position);
+            let native = (frame.code == CodeKind::Native).then(native).flatten();
+            let native = native.map_or_else(String::new, |name| format!(" {name}"));
+            writeln!(console.out, "  {line}{native}")?;
         }
         write_end(&stack, console)?;
         write_frames(known, console)?;

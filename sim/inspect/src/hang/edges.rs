@@ -83,7 +83,7 @@ impl<'p, P: StoppedProcess + ?Sized> Reader<'p, P> {
                 (is_trapped && still)
                     .then_some((holder, Evidence::Suspension { address, store: at }))
             }
-            _ => None,
+            Wait::Call { .. } => None,
         }
     }
 

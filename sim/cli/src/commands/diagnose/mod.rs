@@ -1,6 +1,7 @@
 //! `clrsim diagnose`: why a process hangs, from its core dump.
 
 mod json;
+mod places;
 mod words;
 
 use crate::args::DiagnoseArgs;
@@ -14,6 +15,7 @@ use crate::{FAILED, PASSED};
 use anstyle::Style;
 use clr_dump::{CoreDump, StoppedProcess as _};
 use clr_inspect::{Cause, Diagnosis, Edge, Runtime, StackWalker, Verdict};
+use places::Places;
 
 /// A hang fits, or may be where nothing could be read.
 const DOUBTFUL: u8 = 3;
@@ -73,10 +75,14 @@ fn write(
         let moved = found.moved.len();
         writeln!(console.out, "  circles whose threads have moved between the dumps: {moved}")?;
     }
+    let mut places = Places::new(process);
     for circle in &found.circles {
         writeln!(console.out, "\n{HEAD}circle{HEAD:#}")?;
         for edge in &circle.edges {
             write_edge(process, edge, console)?;
+            for place in places.of(edge.from) {
+                writeln!(console.out, "    in {place}")?;
+            }
         }
         write_mistake(circle.cause, console)?;
     }

@@ -8,7 +8,7 @@ use clr_walker::jitted::contracts::{ContractDescriptor, ContractError};
 /// Length of a message at most, in UTF-16 units; a longer one is cut off.
 const MESSAGE_LIMIT: u32 = 4096;
 /// Bits of `MTFlags2` below the row of the class in its module's metadata (`TypeDefRid` in the contract RuntimeTypeSystem; with it
-/// the exceptions of 9.0.23 and 10.0.15 have the class that ClrMD says; of 11.0.0 it is assumed).
+/// the exceptions of 9.0.23, 10.0.15 and 11.0.0 have the class that ClrMD says).
 const ROW_SHIFT: u32 = 8;
 
 /// An exception that was thrown.

@@ -70,7 +70,7 @@ impl<'d> CoreDump<'d> {
     }
 
     fn open_source(source: Source<'d>, files: &dyn Files<'d>) -> Result<Self, DumpError> {
-        let (mut runs, mut notes, mut noted) = (Vec::new(), Notes::default(), 0);
+        let (mut runs, mut notes, mut total) = (Vec::new(), Notes::default(), 0);
         for Segment { kind, address, offset, size } in segments(&source)? {
             let end = source.size();
             let truncated = DumpError::Truncated { offset, size, end };
@@ -86,8 +86,8 @@ impl<'d> CoreDump<'d> {
                 elf::PT_LOAD => runs.push(Run { address, offset, size }),
                 elf::PT_NOTE => {
                     // Damaged headers may name the same notes again and again.
-                    noted += size;
-                    if noted > end {
+                    total += size;
+                    if total > end {
                         return Err(truncated);
                     }
                     let part = read_part(&source, offset, size)?;

@@ -21,16 +21,15 @@ const NEXT: u64 = 8;
 const CALL_SITES: [u64; 2] = [0x20, 0x18];
 
 impl<T: TargetThread> Steps<'_, '_, T> {
-    /// Returns the method that has called the native code which `frame` belongs to, by the first active
-    /// InlinedCallFrame above its stack pointer.
+    /// Returns the method that has called native code with the stack pointer `above` (VA), by the first active
+    /// InlinedCallFrame above it.
     #[cold]
     #[inline(never)]
-    pub(super) fn recorded_caller(&self, frame: &Cursor) -> Option<Cursor> {
+    pub(super) fn recorded_caller(&self, above: u64) -> Option<Cursor> {
         let thread = self.target.id().0;
         if thread == 0 {
             return None;
         }
-        let above = frame.registers.rsp();
         (0..SIZE).step_by(8).find_map(|at| {
             let mut link = self.target.read_u64(thread.checked_add(at)?).ok()?;
             for _ in 0..MOST_FRAMES {

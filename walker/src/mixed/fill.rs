@@ -76,9 +76,11 @@ fn step<T: TargetThread>(
     buffer: &WalkBuffer,
     frame: &mut Cursor,
 ) -> Result<Stepped, Reason> {
-    let reported = (frame.source == Source::Snapshot).then_some(*frame);
+    if frame.source != Source::Snapshot {
+        return steps.step(frame);
+    }
+    let reported = *frame;
     let stepped = steps.step(frame);
-    let Some(reported) = reported else { return stepped };
     let next = buffer.next_shot().filter(|report| !report.is_none).map(FrameReport::sp);
     let passes_by = |frame: &Cursor| next.is_some_and(|sp| sp < frame.registers.rsp());
     let is_wrong = match stepped {

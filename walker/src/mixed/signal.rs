@@ -27,13 +27,13 @@ pub(super) fn take<T: TargetThread, M: ModuleSource>(
         if let Some(place) = buffer.unnamed() {
             place.named = Named::Later;
         }
-        // A failed step leaves no frame to go on from.
-        let left = frame;
+        let rsp = frame.registers.rsp();
         match caller(&steps, &mut frame) {
             Ok(Stepped::Caller) => {}
             Ok(Stepped::Root) => break,
             Err(reason) => {
-                frame = steps.recorded_caller(&left).ok_or(reason)?;
+                // A failed step leaves no frame to go on from.
+                frame = steps.recorded_caller(rsp).ok_or(reason)?;
                 buffer.gap(reason);
             }
         }

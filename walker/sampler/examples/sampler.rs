@@ -15,7 +15,9 @@
 
 use clr_com::{ClassFactory, Guid, ICorProfilerCallback9, IUnknown, create};
 use clr_sampler::profile::Format;
-use clr_sampler::{Callbacks, Mode, NamedProfile, Options, Process, Sample, Sampler, lock, os};
+use clr_sampler::{
+    Callbacks, Missed, Mode, NamedProfile, Options, Process, Sample, Sampler, lock, os,
+};
 use clr_walker::mixed::{Completeness, MixedStack};
 use clr_walker::profiling::HResult;
 use std::ffi::c_void;
@@ -112,7 +114,7 @@ impl Mode for Profile {
         lock(&self.stacks).add(process, sample, stack);
     }
 
-    fn on_missed(&self) {
+    fn on_missed(&self, _why: Missed) {
         self.missed.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -121,7 +123,7 @@ impl Mode for Profile {
             say(format_args!("{error}"));
         }
         let [partial, missed] = [&self.partial, &self.missed].map(|it| it.load(Ordering::Relaxed));
-        say(format_args!("{partial} stacks are not whole, {missed} threads gave no answer"));
+        say(format_args!("{partial} stacks are not whole, {missed} samples could not be taken"));
     }
 
     fn on_hang(&self, _process: &Process, stacks: &str) {

@@ -83,7 +83,7 @@ pub use process::Process;
 pub use request::Report;
 #[cfg(target_os = "linux")]
 pub use request::Slot;
-pub use request::{Answer, Request, RuntimeSuspended, Sample, Walks};
+pub use request::{Answer, Missed, Request, RuntimeSuspended, Sample, Walks};
 #[cfg(target_os = "linux")]
 pub use retry::{CopiedStack, Retry};
 pub use sampler::{EVENTS, Mode, Options, Sampler};

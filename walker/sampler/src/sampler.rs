@@ -4,7 +4,7 @@ use crate::at_time::AtTime;
 use crate::code::{Code, Log};
 use crate::lock::lock;
 use crate::process::Process;
-use crate::request::{Answer, Request, RuntimeSuspended, Sample, Walks};
+use crate::request::{Answer, Missed, Request, RuntimeSuspended, Sample, Walks};
 #[cfg(target_os = "linux")]
 use crate::retry::Retry;
 use crate::watchdog::Watchdog;
@@ -67,8 +67,8 @@ pub trait Mode: Debug + Send + Sync {
     /// Gets a sample, and its frames with their names. The sampler has [`Process::asking`] meanwhile.
     fn on_sample(&self, process: &Process, sample: &Sample, stack: &MixedStack);
 
-    /// Is called for a request without an answer.
-    fn on_missed(&self) {}
+    /// Is called for a request that led to no sample.
+    fn on_missed(&self, _why: Missed) {}
 
     /// Is called when no more samples come, in `Shutdown`.
     fn on_end(&self, _process: &Process) {}
@@ -263,8 +263,7 @@ impl Turns {
         let samples =
             unsafe { self.suspended.take(process, request, &self.walker, &mut self.last) };
         let Some(samples) = samples else {
-            // Another suspension is under way.
-            mode.on_missed();
+            mode.on_missed(Missed::NotSuspended);
             return false;
         };
         for sample in samples {
@@ -290,7 +289,7 @@ impl Turns {
                 if self.sampler.options.walks.policy == Policy::Signal
                     && self.late.keep(sample, changes) => {}
             Answer::Taken(sample) => add(self.sampler, sample),
-            Answer::Missed => mode.on_missed(),
+            Answer::Missed(why) => mode.on_missed(why),
         }
     }
 
@@ -324,7 +323,7 @@ fn add(sampler: &Sampler, sample: &Sample) {
     let has_ended = |ip| process.code.has_ended(ip, sample.taken_at);
     if sample.is_late && stack.frames.iter().any(|frame| has_ended(frame.ip)) {
         // The second walk may have taken the data of other code at this address.
-        mode.on_missed();
+        mode.on_missed(Missed::CodeGone);
         return;
     }
     mode.on_sample(process, sample, &stack);

@@ -86,7 +86,7 @@ impl Watchdog {
         // SAFETY: only the watchdog's thread asks, and the answer ends before the next question.
         match unsafe { self.request.ask(process, &self.thread, threads::WATCHDOG) } {
             Answer::Taken(sample) => Some(sample),
-            Answer::Missed => None,
+            Answer::Missed(_) => None,
         }
     }
 }

@@ -23,7 +23,7 @@ mod suspended;
 
 use crate::settings::Settings;
 use calls::Calls;
-use clr_sampler::{Process, Report, Sample, allocations, os};
+use clr_sampler::{Missed, Process, Report, Sample, allocations, os};
 use clr_unwind::{Gpr, Position, UnwindError};
 use clr_walker::mixed::{Completeness, FrameKind, MixedFrame, MixedStack, Policy, Reason, Source};
 use clr_walker::profiling::{FunctionId, HResult};
@@ -81,7 +81,7 @@ pub(super) struct Check {
     pages: Pages,
     loads: (u64, u64),
     walks: u64,
-    missed: u64,
+    missed: BTreeMap<&'static str, u64>,
     frames: u64,
     wrong_frames: u64,
     false_whole: u64,
@@ -111,9 +111,9 @@ impl Check {
         Self { settings, native: Native::load(), ..Self::default() }
     }
 
-    /// Counts a request without an answer.
-    fn missed(&mut self) {
-        self.missed += 1;
+    /// Counts a request that led to no sample.
+    fn missed(&mut self, why: Missed) {
+        *self.missed.entry(why.name()).or_default() += 1;
     }
 
     /// Judges a walk.
@@ -441,13 +441,13 @@ mod tests {
         let label = "a\"b\\c".to_owned();
         let settings = Settings { label, policy: Policy::Unseeded, ..Settings::default() };
         let mut check = Check::new(settings);
-        check.missed();
+        check.missed(Missed::NoRoom);
         let text = check.text([9, 0, 7], 1);
         assert_eq!((text.lines().count(), text.ends_with('\n')), (1, true));
         let result: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(result["workload"], "a\"b\\c");
         assert_eq!((&result["runtime"], &result["policy"]), (&json!("9.0.7"), &json!("unseeded")));
-        assert_eq!((&result["missed"], &result["hangs"]), (&json!(1), &json!(1)));
+        assert_eq!((&result["missed"], &result["hangs"]), (&json!({"no room": 1}), &json!(1)));
     }
 
     #[test]

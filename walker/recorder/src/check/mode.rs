@@ -3,7 +3,7 @@
 use super::Check;
 use crate::output;
 use crate::settings::Settings;
-use clr_sampler::{Mode, Process, Sample, lock};
+use clr_sampler::{Missed, Mode, Process, Sample, lock};
 use clr_walker::mixed::MixedStack;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -29,13 +29,13 @@ impl Mode for Checking {
     fn on_sample(&self, process: &Process, sample: &Sample, stack: &MixedStack) {
         // The second walk would ask the runtime about code that is gone.
         if stack.frames.iter().any(|frame| process.code.has_ended(frame.ip, sample.taken_at)) {
-            return self.on_missed();
+            return self.on_missed(Missed::CodeGone);
         }
         lock(&self.check).add(process, sample, stack);
     }
 
-    fn on_missed(&self) {
-        lock(&self.check).missed();
+    fn on_missed(&self, why: Missed) {
+        lock(&self.check).missed(why);
     }
 
     fn on_end(&self, process: &Process) {

@@ -107,8 +107,33 @@ pub struct Sample {
 pub enum Answer<'r> {
     /// The sample was taken.
     Taken(&'r mut Sample),
-    /// The thread did not run, has ended, or has no room on its stack.
-    Missed,
+    /// It was not.
+    Missed(Missed),
+}
+
+/// The reason why there is no sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Missed {
+    /// The thread did not run for 100 ms, blocks the signal, or has ended.
+    NoAnswer,
+    /// The thread's stack has no room for a walk, or the thread is on another stack (Linux).
+    NoRoom,
+    /// The code of a frame was freed before the frame had its name.
+    CodeGone,
+    /// The runtime refused a suspension: another one is under way.
+    NotSuspended,
+}
+
+impl Missed {
+    /// Returns the reason in words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NoAnswer => "no answer",
+            Self::NoRoom => "no room",
+            Self::CodeGone => "code gone",
+            Self::NotSuspended => "not suspended",
+        }
+    }
 }
 
 impl Sample {

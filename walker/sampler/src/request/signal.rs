@@ -1,6 +1,6 @@
 //! Samples that threads take themselves, in a signal handler.
 
-use super::{Answer, MOST_BYTES, MOST_BYTES_OF_LATE, Sample, Slot, Walks};
+use super::{Answer, MOST_BYTES, MOST_BYTES_OF_LATE, Missed, Sample, Slot, Walks};
 use crate::allocations::Watch;
 use crate::os;
 use crate::process::Process;
@@ -41,7 +41,8 @@ impl Request {
         // SAFETY: as the caller promises.
         match unsafe { self.sample.ask(thread.tid(), index, |_| ()) } {
             Some(sample) if sample.thread.0 != 0 => Answer::Taken(sample),
-            _ => Answer::Missed,
+            Some(_) => Answer::Missed(Missed::NoRoom),
+            None => Answer::Missed(Missed::NoAnswer),
         }
     }
 
@@ -98,6 +99,7 @@ impl Request {
             self.take_snapshot(sample, process);
         }
     }
+
     /// Asks the runtime, too: in a method none of its locks is held.
     #[cfg(feature = "snapshots")]
     fn take_snapshot(&self, sample: &mut Sample, process: &Process) {

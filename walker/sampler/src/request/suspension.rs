@@ -1,6 +1,6 @@
 //! Samples that the sampler takes while the thread is suspended.
 
-use super::{Answer, MOST_BYTES, Sample, Walks};
+use super::{Answer, MOST_BYTES, Missed, Sample, Walks};
 use crate::allocations::Watch;
 use crate::code::Code;
 use crate::os::{self, ThreadHandle};
@@ -59,7 +59,7 @@ impl Request {
         self.suspended.store(0, Ordering::Relaxed);
         match taken {
             Some(()) => Answer::Taken(sample),
-            None => Answer::Missed,
+            None => Answer::Missed(Missed::NoAnswer),
         }
     }
 

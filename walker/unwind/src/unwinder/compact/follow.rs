@@ -26,6 +26,8 @@ pub(super) enum Destination {
     Leaves(State),
     /// A call in a function with this frame.
     Calls(Frame, State),
+    /// A call in a function with call frame information, whose rows hold up to there: no epilogue has a call.
+    CallsByRow,
     /// None within the limits. The state is that at the end of the straightest path.
     Unknown(State),
 }
@@ -36,6 +38,8 @@ enum End {
     Leaves,
     /// A call in a function with this frame.
     Calls(Frame),
+    /// A call in a function with call frame information.
+    CallsByRow,
     /// The path is lost.
     Lost,
 }
@@ -133,6 +137,8 @@ pub(super) struct Code<'s, 'a> {
     pub(super) table: &'s CompactTable<'a>,
     /// RVA of the interrupted instruction.
     pub(super) rva: u32,
+    /// True if call frame information describes the interrupted instruction.
+    pub(super) has_row: bool,
 }
 
 impl Code<'_, '_> {
@@ -158,6 +164,7 @@ impl Code<'_, '_> {
             match self.go(&mut path, branch, &mut seen, &mut kept) {
                 End::Leaves => return Destination::Leaves(path.state),
                 End::Calls(frame) => return Destination::Calls(frame, path.state),
+                End::CallsByRow => return Destination::CallsByRow,
                 End::Lost => kept.keep(&path.state, KeptFrom::Straightest),
             }
             let next = waiting.checked_sub(1).filter(|_| kept.from != KeptFrom::Exit);
@@ -202,6 +209,7 @@ impl Code<'_, '_> {
                     Ok(Described::Frame(frame)) => {
                         return End::Calls(frame);
                     }
+                    Ok(Described::ByDwarf) if self.has_row => return End::CallsByRow,
                     _ => break,
                 },
                 Effect::Jump(distance) => {

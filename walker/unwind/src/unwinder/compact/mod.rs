@@ -177,7 +177,7 @@ fn interrupted<M: Memory + ?Sized>(
             _ => (None, true),
         },
     };
-    let destination = Code { region, table: place.table, rva }.follow(registers);
+    let destination = Code { region, table: place.table, rva, has_row }.follow(registers);
     match &destination {
         Destination::Leaves(state) => match leave(state, registers, memory) {
             // Assembly may save registers below rsp.
@@ -187,6 +187,7 @@ fn interrupted<M: Memory + ?Sized>(
         _ if has_row => None,
         // Intel's compilers describe leaves by frames without room for the return address.
         _ if let Err(error) = described => Some(Err(error.into())),
+        Destination::CallsByRow => None,
         Destination::Calls(frame, state) => {
             let trust = if state.is_unchanged() { Trust::Compact } else { Trust::FollowedCode };
             Some(through(frame, state, trust, registers, memory))

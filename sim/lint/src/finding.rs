@@ -79,6 +79,9 @@ named! {
         Other = "other",
         /// The image has code, and no more than a twentieth of it has unwind data.
         NoUnwindData = "no-unwind-data",
+        /// The code has unwind data, and nothing of it was judged: no function is known to begin anywhere in it, or each
+        /// switches stacks.
+        NothingJudged = "nothing-judged",
         /// The table of functions, or the data of one, is at an address that is no multiple of 4.
         Misaligned = "misaligned",
         /// An entry of a table begins before the one in front of it, so that a binary search misses entries.
@@ -115,6 +118,7 @@ impl Cause {
         matches!(
             self,
             Self::NoUnwindData
+                | Self::NothingJudged
                 | Self::Misaligned
                 | Self::Unordered
                 | Self::Overlap

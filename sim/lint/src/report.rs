@@ -3,7 +3,7 @@
 use crate::bits::Bits;
 use crate::coverage::{Coverage, after_padding, coverage};
 use crate::extent::Extents;
-use crate::finding::Finding;
+use crate::finding::{Cause, Finding};
 use crate::gaps;
 use crate::judge::Judge;
 use crate::layout::Layout;
@@ -175,11 +175,13 @@ impl<'m, 'a> Linter<'m, 'a> {
             |rva, explored| sweep.accuse(rva, &explored),
         );
         let mut report = sweep.finish(&ranges);
-        report.coverage = if wanted.start == 0 && wanted.end == u32::MAX {
-            coverage
-        } else {
-            self.coverage_of(wanted, &ascending)
-        };
+        let is_whole = wanted.start == 0 && wanted.end == u32::MAX;
+        let all = coverage;
+        report.coverage = if is_whole { all } else { self.coverage_of(wanted, &ascending) };
+        let is_decided = report.totals.right + report.totals.wrong > 0;
+        if is_whole && !is_decided && all.code > all.padding && !all.is_next_to_nothing() {
+            report.findings.push(tables::of_all_code(Cause::NothingJudged, &self.layout, all));
+        }
         report.findings.extend(faults);
         report.findings.sort_by_key(|one| (one.blame, one.cause, one.function.start));
         report

@@ -23,9 +23,7 @@ pub(crate) fn faults(
 ) -> Vec<Finding> {
     let mut faults = Vec::new();
     if coverage.is_next_to_nothing() {
-        let ends = layout.code.first().zip(layout.code.last());
-        let code = ends.map_or(0..0, |(first, last)| first.start..last.end);
-        faults.push(Finding::of_tables(Cause::NoUnwindData, code, coverage.described as u32));
+        faults.push(of_all_code(Cause::NoUnwindData, layout, coverage));
     }
     if region.cfi().is_some() {
         search_table(layout, &mut faults);
@@ -34,6 +32,13 @@ pub(crate) fn faults(
         function_table(region, layout, &mut faults);
     }
     faults
+}
+
+/// Returns a finding about all code of an image.
+pub(crate) fn of_all_code(cause: Cause, layout: &Layout<'_>, coverage: Coverage) -> Finding {
+    let ends = layout.code.first().zip(layout.code.last());
+    let code = ends.map_or(0..0, |(first, last)| first.start..last.end);
+    Finding::of_tables(cause, code, coverage.described as u32)
 }
 
 /// Checks a table of RUNTIME_FUNCTIONs. Windows searches it by halves, so it has to ascend without an

@@ -37,6 +37,7 @@ A finding is a function and a kind of difference:
 or an image and a fault of its tables, which no execution shows:
 
   no-unwind-data  no more than a twentieth of the code has unwind data
+  nothing-judged  the code has unwind data, and no function in it could be judged
   misaligned      a table or an entry's data is at no multiple of 4
   unordered       an entry begins before the one in front of it
   overlap         an entry begins before the one in front of it ends

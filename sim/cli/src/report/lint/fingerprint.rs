@@ -1,7 +1,7 @@
 //! What stays of a finding when its image is built anew.
 
 use crate::render::code::Code;
-use clr_lint::Finding;
+use clr_lint::{Cause, Finding};
 use clr_unwind::CodeRegion;
 use iced_x86::{Decoder, DecoderOptions, OpKind};
 use serde::{Serialize, Serializer};
@@ -20,7 +20,7 @@ impl Fingerprint {
         let function = code.locate(region, finding.function.start);
         match function.name() {
             // A fault of the image as a whole is in no function.
-            _ if finding.cause == clr_lint::Cause::NoUnwindData => {}
+            _ if matches!(finding.cause, Cause::NoUnwindData | Cause::NothingJudged) => {}
             Some(name) => sum.add(name.as_bytes()),
             None => add_code(&mut sum, region, finding.function.clone()),
         }

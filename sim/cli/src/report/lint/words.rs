@@ -42,6 +42,7 @@ const fn meaning_of_tables(cause: Cause) -> &'static str {
             "no stack can be walked through the image: a profiler loses every sample in it, and guesses at \
              best; nothing was judged"
         }
+        Cause::NothingJudged => "whether stacks can be walked through the image is not known",
         Cause::Misaligned => {
             "the kernel of Windows ignores such a table or entry: its profiler loses every stack that goes \
              through the functions"
@@ -104,6 +105,9 @@ pub(super) const fn remedy(blame: Blame, cause: Cause, is_cfi: bool) -> &'static
         (_, Cause::NoUnwindData, false) => {
             "let the compiler or linker write .pdata and .xdata; if it has to be so: --allow no-unwind-data"
         }
+        (_, Cause::NothingJudged, _) => {
+            "give an image with symbols, by which functions are found; if it has to be so: --allow nothing-judged"
+        }
         (_, Cause::Misaligned, _) => "align .pdata and .xdata to 4 bytes",
         (_, Cause::Unordered, _) => "sort the table by the begin of the functions",
         (_, Cause::Overlap, _) => "let each entry end where the next begins, or before",
@@ -130,6 +134,7 @@ pub(super) const fn words(cause: Cause) -> &'static str {
         Cause::Refused => "cannot be used",
         Cause::Other => "leads elsewhere",
         Cause::NoUnwindData => "is missing for the code of the image",
+        Cause::NothingJudged => "was not judged at all",
         Cause::Misaligned => "is at an address that is no multiple of 4",
         Cause::Unordered => "has a table that does not ascend",
         Cause::Overlap => "has two entries for the same code",
@@ -157,6 +162,12 @@ pub(super) fn expected_of_tables(finding: &Finding) -> (String, String) {
         Cause::NoUnwindData => {
             let size = if let Shown::Number(size) = number { size } else { 0 };
             return ("unwind data for the code".to_owned(), format!("data for {size} bytes"));
+        }
+        Cause::NothingJudged => {
+            return (
+                "a function that begins in the code".to_owned(),
+                "none that is known".to_owned(),
+            );
         }
         Cause::Misaligned => ("an address that is a multiple of 4", ""),
         Cause::Unordered => {

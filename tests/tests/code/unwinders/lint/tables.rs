@@ -146,6 +146,21 @@ fn an_image_without_unwind_data_is_a_finding() {
 }
 
 #[test]
+fn an_image_in_which_nothing_could_be_judged_is_a_finding() {
+    // A function of which nobody knows where it begins: the unwind data is for what comes before it, too.
+    let info = [1, 0, 0, 0];
+    let jumps = [0xFF, 0xE0];
+    let mut bytes = vec![0; 0x900];
+    bytes[..2].copy_from_slice(&jumps);
+    bytes[INFOS as usize..][..4].copy_from_slice(&info);
+    let table: Vec<u8> = [0_u32, 0x40, INFOS].iter().flat_map(|it| it.to_le_bytes()).collect();
+    let region = CodeRegion::heap(BASE, &bytes, FunctionTable::new(&table)).unwrap();
+    let report = judge(region, layout(0x40));
+    assert_eq!((report.totals.right, report.totals.wrong), (0, 0));
+    assert_eq!(kinds(&report), [(Cause::NothingJudged, 0x40)]);
+}
+
+#[test]
 fn a_search_table_out_of_order_is_found() {
     // Version 1; pointer sdata4 relative, count udata4, table sdata4 relative to the section.
     let header = |begins: [i32; 3]| {

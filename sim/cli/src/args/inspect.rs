@@ -1,13 +1,19 @@
 //! Arguments of `clrsim inspect` and `clrsim diagnose`.
 
 use super::Json;
+use super::import::thread_id;
+use super::shared::generations;
+use super::snapshot_call::CallArgs;
 use clap::Args;
+use clr_runtime::generation::Generation;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
   clrsim inspect core.1234
   clrsim inspect my.core --files folder     with files of the machine where the process ran
+  clrsim inspect my.core --thread 1234      one thread, by its id of the operating system
+  clrsim inspect my.core --thread 1234 --snapshot --suspended    what DoStackSnapshot would return
 
 The dump is a Linux core for x86-64: of the kernel, of gdb's gcore, or of .NET's createdump. Pages
 that it lacks are those of the files that were mapped, where the process had not changed them. A
@@ -18,9 +24,15 @@ For each thread: its mode and number in the runtime, what it waits for, its fram
 pointer and the code), and the runtime's Frames. Threads and Frames are known of .NET 9 and later,
 managed frames of .NET 10 and later: older ones do not say where their data is.
 
+With --snapshot the stack is placed in the simulated runtime of the same version, at small
+addresses, and DoStackSnapshot is called there: its decisions are printed with their clauses, its
+callbacks, and its HRESULT. --by, --seed and --suspended say how it is called. What is assumed is
+said.
+
 Exit codes:
-  0  the process was printed
-  2  the arguments are wrong, or the dump is missing, damaged or none";
+  0  the process, or the snapshot, was printed
+  2  the arguments are wrong, the dump is missing, damaged or none, or it has no such thread
+  3  the dump or the runtime lacks what the snapshot depends on: it is said what";
 
 /// Print the threads of a core dump: managed and native frames in one stack, modes, Frames, and what
 /// each thread waits for.
@@ -29,6 +41,21 @@ Exit codes:
 pub(crate) struct InspectArgs {
     #[command(flatten)]
     pub(crate) dump: DumpArgs,
+
+    /// Only the thread with this id of the operating system
+    #[arg(long, value_name = "N", value_parser = thread_id)]
+    pub(crate) thread: Option<u32>,
+
+    /// Print what DoStackSnapshot would return for the thread, and why
+    #[arg(long, requires = "thread")]
+    pub(crate) snapshot: bool,
+
+    #[command(flatten)]
+    pub(crate) call: CallArgs,
+
+    /// The simulated runtime of the snapshot [default: that of the version in the runtime's path]
+    #[arg(long, value_name = "RUNTIME", value_parser = generations())]
+    pub(crate) on: Option<Generation>,
 }
 
 // A dump, and where files of its process are.

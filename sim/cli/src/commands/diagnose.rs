@@ -6,13 +6,10 @@ use crate::input::dump::DumpFile;
 use crate::render::console::{Console, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
-use crate::{FAILED, PASSED};
+use crate::{FAILED, INCOMPLETE, PASSED};
 use clr_dump::{CoreDump, StoppedProcess as _};
 use clr_inspect::{Diagnosis, Doubt, Edge, Evidence, Runtime, StackWalker, Unknown, Verdict};
 use serde::Serialize;
-
-/// A hang fits, or may be where nothing could be read.
-const DOUBTFUL: u8 = 3;
 
 /// Diagnoses a dump and returns the exit code.
 pub(crate) fn diagnose(args: &DiagnoseArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
@@ -30,7 +27,7 @@ pub(crate) fn diagnose(args: &DiagnoseArgs, console: &mut Console<'_>) -> Result
     }
     Ok(match found.verdict() {
         Verdict::Nothing => PASSED,
-        Verdict::Fits | Verdict::Open => DOUBTFUL,
+        Verdict::Fits | Verdict::Open => INCOMPLETE,
         Verdict::Proved => FAILED,
     })
 }

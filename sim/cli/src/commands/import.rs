@@ -1,14 +1,19 @@
 //! `clrsim import`: what others have recorded, as a scenario.
 
+mod dump;
+mod paste;
+
 use crate::PASSED;
 use crate::args::ImportArgs;
 use crate::commands::explain::recorded::{parse_recording, pick};
+use crate::input::dump::DumpFile;
 use crate::input::{Source, slashed};
 use crate::output::{Replacing, text_name};
 use crate::render::console::{Console, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::words::counted;
 use crate::report::recording::recorded_end;
+use clr_import::{ImportError, Note, Paste};
 use clr_recording::{RecordedCode, Recording, RecordingReplay, WalkLine};
 use clr_scenario::Scenario;
 use std::io;
@@ -40,14 +45,26 @@ const FORMATS: &[Format] = &[
 /// Prints or writes the scenario that `args` name, or lists what there is, and returns the exit code.
 pub(crate) fn import(args: &ImportArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let source = Source::find(&args.file)?;
+    let bytes = source.read()?;
+    if DumpFile::is_one(&bytes) {
+        return dump::import(args, DumpFile::of(source, bytes, &args.files)?, console);
+    }
     let text = source.read_content()?;
     let first = text.lines().next().unwrap_or_default();
     if let Some(format) = FORMATS.iter().find(|format| (format.is_first_line)(first)) {
         return (format.import)(args, &source, &text, console);
     }
+    match Paste::read(&text) {
+        Ok(paste) => return paste::import(args, &source, &paste, console),
+        Err(ImportError::Format) => {}
+        Err(error) => return Err(source.error(error)),
+    }
     let signs: Vec<_> = FORMATS.iter().map(|format| format.sign).collect();
     let what = "is none of what clrsim import reads, plain or compressed";
-    Err(source.error(format_args!("{what}: {}", signs.join(", or "))))
+    Err(source.error(format_args!(
+        "{what}: a core dump, stacks of a debugger, or {}",
+        signs.join(", or ")
+    )))
 }
 
 /// Prints or writes the scenario of a recorded walk, or lists the walks, and returns the exit code.
@@ -104,6 +121,14 @@ fn put(
     let name = slashed(path);
     writeln!(console.out, "{GOOD}written{GOOD:#}: {name}")?;
     Ok(Some(name))
+}
+
+/// Prints what a source does not have.
+fn write_notes(notes: &[Note], console: &mut Console<'_>) -> Result<(), CliError> {
+    for note in notes {
+        writeln!(console.out, "  not in the source: {note}")?;
+    }
+    Ok(())
 }
 
 /// Prints or writes the program of a trace, and returns the exit code.

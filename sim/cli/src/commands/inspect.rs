@@ -1,11 +1,14 @@
 //! `clrsim inspect`: the threads of a core dump.
 
+mod snapshot;
+
 use crate::PASSED;
 use crate::args::InspectArgs;
 use crate::input::dump::DumpFile;
 use crate::render::console::{Console, DIM, HEAD};
 use crate::render::error::CliError;
 use clr_dump::{CoreDump, StoppedProcess as _, Thread, Wait};
+use clr_import::ImportError;
 use clr_inspect::{
     CodeKind, FrameKind, InspectError, ManagedThread, MethodNames, Mode, Runtime, Stack, StackEnd,
     StackFrame, StackWalker,
@@ -14,8 +17,18 @@ use clr_unwind::UnwindError;
 
 /// Prints the process and returns the exit code.
 pub(crate) fn inspect(args: &InspectArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    if !args.snapshot && args.call.is_given() {
+        let what = "--by, --seed and --suspended say how --snapshot is made, which is not there";
+        return Err(CliError::Text(what.to_owned()));
+    }
     let dump = DumpFile::read(&args.dump)?;
     let process = dump.open()?;
+    if let Some(thread) = args.thread.filter(|thread| process.thread(*thread).is_none()) {
+        return Err(dump.error(ImportError::NoThread(thread)));
+    }
+    if let Some(thread) = args.thread.filter(|_| args.snapshot) {
+        return snapshot::snapshot(args, &process, thread, console);
+    }
     write_files(&process, console)?;
     let runtime = Runtime::find(&process);
     let managed = write_runtime(&process, runtime.as_ref(), console)?;
@@ -23,7 +36,8 @@ pub(crate) fn inspect(args: &InspectArgs, console: &mut Console<'_>) -> Result<u
     let mut walker = StackWalker::new(&process, process.code_map(), runtime.as_ref());
     let names = runtime.as_ref().map(|runtime| MethodNames::new(&process, runtime));
     let mut names = names.and_then(Result::ok);
-    for thread in process.threads() {
+    let wanted = |thread: &&Thread| args.thread.is_none_or(|id| id == thread.id);
+    for thread in process.threads().iter().filter(wanted) {
         let known = managed.iter().find(|known| known.os_id == thread.id);
         write_thread(&process, thread, known, console)?;
         let stack = walker.walk(&thread.registers);

@@ -22,13 +22,37 @@ impl DumpFile {
     pub(crate) fn read(args: &DumpArgs) -> Result<Self, CliError> {
         let source = Source::find(&args.dump)?;
         let bytes = source.read()?;
-        let files = find_files(&bytes, &args.files).map_err(|error| source.error(error))?;
+        Self::of(source, bytes, &args.files)
+    }
+
+    /// Reads the files, in these folders, that the dump with these bytes asks for.
+    pub(crate) fn of(
+        source: Source,
+        bytes: Cow<'static, [u8]>,
+        folders: &[PathBuf],
+    ) -> Result<Self, CliError> {
+        let files = find_files(&bytes, folders).map_err(|error| source.error(error))?;
         Ok(Self { source, bytes, files })
+    }
+
+    /// Returns true if a file with these bytes is an ELF file, as Linux dumps are.
+    pub(crate) fn is_one(bytes: &[u8]) -> bool {
+        bytes.starts_with(b"\x7FELF")
     }
 
     /// Returns the name of the dump, as it was given.
     pub(crate) fn name(&self) -> &str {
         &self.source.name
+    }
+
+    /// Returns the input.
+    pub(crate) const fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Returns an error of the dump.
+    pub(crate) fn error(&self, what: impl std::fmt::Display) -> CliError {
+        self.source.error(what)
     }
 
     /// Opens the dump as a stopped process.

@@ -21,7 +21,7 @@ pub(crate) struct Dump {
 const RUNTIMES: &str = "/opt/dotnet/shared/Microsoft.NETCore.App/";
 
 /// Returns the folder that a variable names.
-fn folder(variable: &str) -> PathBuf {
+pub(crate) fn folder(variable: &str) -> PathBuf {
     std::env::var_os(variable).unwrap_or_else(|| panic!("{variable} names a folder")).into()
 }
 

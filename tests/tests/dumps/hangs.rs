@@ -6,7 +6,7 @@ use clr_inspect::{Diagnosis, Runtime, StackWalker, Verdict};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-fn diagnose(process: &CoreDump<'_>) -> Diagnosis {
+pub(crate) fn diagnose(process: &CoreDump<'_>) -> Diagnosis {
     let runtime = Runtime::find(process);
     let known = runtime.as_ref().map_err(|error| *error);
     let mut walker = StackWalker::new(process, process.code_map(), known.ok());
@@ -14,7 +14,7 @@ fn diagnose(process: &CoreDump<'_>) -> Diagnosis {
 }
 
 /// Returns the threads of the circle. Where threads share a name, the youngest has a remark behind it.
-fn circle(expected: &Value) -> BTreeSet<u64> {
+pub(crate) fn circle(expected: &Value) -> BTreeSet<u64> {
     let threads = expected["threads"].as_array().unwrap();
     let id = |name: &Value| {
         let name = name.as_str().unwrap();

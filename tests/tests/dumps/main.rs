@@ -4,6 +4,7 @@
 
 mod collection;
 mod hangs;
+mod imports;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod live;
 mod pages;

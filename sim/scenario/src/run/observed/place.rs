@@ -120,7 +120,7 @@ fn activations(stack: &ObservedStack, space: &Space, pinned: &[usize]) -> Vec<Sy
     for (index, activation) in stack.activations.iter().enumerate() {
         let sp = space.small(activation.sp);
         let next = ends.next();
-        let size = next.unwrap_or(sp + LAST_FRAME).wrapping_sub(sp);
+        let size = next.unwrap_or_else(|| sp.wrapping_add(LAST_FRAME)).wrapping_sub(sp);
         let saves = if next.is_some() { activation.saves.clone() } else { Vec::new() };
         let mut new = SyntheticActivation {
             function: name(activation, &placed),

@@ -32,7 +32,8 @@ impl Space {
         let usual = base.saturating_sub(STACK.1 - STACK.0);
         let mut used = used;
         let fits = used.all(|at| at >= usual || at < limit.saturating_sub(NEAR)) && limit <= usual;
-        let bounds = if fits { STACK } else { (LARGE, LARGE + base.saturating_sub(limit)) };
+        let bounds =
+            if fits { STACK } else { (LARGE, LARGE.saturating_add(base.saturating_sub(limit))) };
         Self { real: Some((limit, base)), bounds }
     }
 
@@ -45,7 +46,7 @@ impl Space {
         }
         if let Some((limit, base)) = self.real
             && address >= limit.saturating_sub(NEAR)
-            && address < base + NEAR
+            && address < base.saturating_add(NEAR)
         {
             let at = self.bounds.1.wrapping_add(address.wrapping_sub(base));
             if (NEVER_MAPPED..ELSEWHERE).contains(&at) {

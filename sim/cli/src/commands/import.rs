@@ -2,21 +2,22 @@
 
 mod dump;
 mod paste;
+mod write;
 
 use crate::PASSED;
 use crate::args::ImportArgs;
 use crate::commands::explain::recorded::{parse_recording, pick};
+use crate::input::Source;
 use crate::input::dump::DumpFile;
-use crate::input::{Source, slashed};
-use crate::output::{Replacing, text_name};
-use crate::render::console::{Console, GOOD, HEAD};
+use crate::render::console::{Console, HEAD};
 use crate::render::error::CliError;
 use crate::render::words::counted;
 use crate::report::recording::recorded_end;
-use clr_import::{ImportError, Note, Paste};
+use clr_import::{ImportError, Paste};
 use clr_recording::{RecordedCode, Recording, RecordingReplay, WalkLine};
 use clr_scenario::Scenario;
 use std::io;
+use write::{check_output, put};
 
 /// A format that can be read. Its content says which one a file has, whatever its name is.
 struct Format {
@@ -97,38 +98,6 @@ fn import_walk(
         "  clrsim matrix {name}    shows what it gives on all runtimes, and why"
     )?;
     Ok(PASSED)
-}
-
-/// Checks that the scenario can be written where it is wanted.
-fn check_output(args: &ImportArgs, source: &Source) -> Result<(), CliError> {
-    let Some(path) = &args.output.path else { return Ok(()) };
-    text_name(path)?;
-    Replacing::check_is_not(path, source)?;
-    args.output.replacing.check(path)
-}
-
-/// Prints a scenario, or writes it and returns the name of its file.
-fn put(
-    args: &ImportArgs,
-    text: &str,
-    console: &mut Console<'_>,
-) -> Result<Option<String>, CliError> {
-    let Some(path) = &args.output.path else {
-        write!(console.out, "{text}")?;
-        return Ok(None);
-    };
-    args.output.replacing.write(path, text)?;
-    let name = slashed(path);
-    writeln!(console.out, "{GOOD}written{GOOD:#}: {name}")?;
-    Ok(Some(name))
-}
-
-/// Prints what a source does not have.
-fn write_notes(notes: &[Note], console: &mut Console<'_>) -> Result<(), CliError> {
-    for note in notes {
-        writeln!(console.out, "  not in the source: {note}")?;
-    }
-    Ok(())
 }
 
 /// Prints or writes the program of a trace, and returns the exit code.

@@ -1,6 +1,7 @@
 //! The JSON of createdump's `--crashreport`. All of its values are texts.
 
-use super::{PastedCode, PastedFrame, PastedThread, file_name, hex, method_name};
+use super::thread::{PastedCode, PastedFrame, PastedThread};
+use super::words::{file_name, hex, method_name};
 use crate::error::ImportError;
 use serde::Deserialize;
 

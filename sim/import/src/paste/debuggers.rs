@@ -1,6 +1,7 @@
 //! Backtraces of gdb and lldb.
 
-use super::{PastedCode, PastedFrame, PastedThread, file_name, method_name};
+use super::thread::{PastedCode, PastedFrame, PastedThread};
+use super::words::{file_name, method_name};
 
 /// Returns the number after a mark.
 fn number_after(line: &str, mark: &str) -> Option<u32> {

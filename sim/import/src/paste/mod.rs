@@ -5,11 +5,14 @@ mod debuggers;
 mod perf;
 mod place;
 mod sos;
+mod thread;
 mod windbg;
+mod words;
+
+pub use thread::PastedThread;
 
 use crate::error::ImportError;
 use crate::version::{generation_of, generation_of_path};
-use clr_runtime::FrameKind;
 use clr_runtime::generation::Generation;
 
 /// The program that has printed stacks.
@@ -31,47 +34,6 @@ pub enum PasteFormat {
     Perf,
     /// `k` of WinDbg.
     WinDbg,
-}
-
-/// The code of a frame that was printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PastedCode {
-    Managed,
-    Native,
-    /// An explicit Frame of the runtime.
-    Frame(FrameKind),
-    /// Code without any name: managed, or where the debugger has lost its way.
-    Unknown,
-}
-
-/// A frame that was printed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PastedFrame {
-    pub(crate) code: PastedCode,
-    /// The function, without arguments; of native code after its module and `!`.
-    pub(crate) name: String,
-    /// Offset of the ip in the function, in bytes.
-    pub(crate) offset: Option<u64>,
-    /// The stack pointer, or the address of a Frame (VA).
-    pub(crate) sp: Option<u64>,
-}
-
-/// A thread that was printed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PastedThread {
-    /// Its id of the operating system, or 0 if there is none.
-    pub id: u32,
-    /// Whether it is in cooperative mode, if that was printed.
-    pub is_cooperative: Option<bool>,
-    /// Leafmost first.
-    pub(crate) frames: Vec<PastedFrame>,
-}
-
-impl PastedThread {
-    /// Returns the number of frames, Frames among them.
-    pub const fn frame_count(&self) -> usize {
-        self.frames.len()
-    }
 }
 
 /// Threads that a debugger printed.
@@ -160,25 +122,4 @@ impl PasteFormat {
             Self::WinDbg => "WinDbg",
         }
     }
-}
-
-/// Parses a hexadecimal number, with or without `0x`, in which WinDbg has a backquote.
-pub(crate) fn hex(text: &str) -> Option<u64> {
-    let digits = text.strip_prefix("0x").unwrap_or(text).replace('`', "");
-    if digits.is_empty() || digits.len() > 16 {
-        return None;
-    }
-    u64::from_str_radix(&digits, 16).ok().filter(|_| !digits.starts_with('+'))
-}
-
-/// Returns the last part of a path of either system.
-pub(crate) fn file_name(path: &str) -> &str {
-    path.rsplit(['/', '\\']).next().unwrap_or(path)
-}
-
-/// Returns a method's name without its module, arguments and spaces.
-pub(crate) fn method_name(text: &str) -> String {
-    let name = text.split('(').next().unwrap_or(text).trim();
-    let name = name.split_once('!').map_or(name, |(_, name)| name);
-    name.replace("::", ".").replace([' ', '@'], "_")
 }

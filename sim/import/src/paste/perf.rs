@@ -1,6 +1,7 @@
 //! `perf script`: samples with their call chains.
 
-use super::{PastedCode, PastedFrame, PastedThread, file_name, hex, method_name};
+use super::thread::{PastedCode, PastedFrame, PastedThread};
+use super::words::{file_name, hex, method_name};
 
 /// Reads the samples. Each is a thread as it was at a moment; its id is that of its thread.
 pub(super) fn read(text: &str) -> Vec<PastedThread> {

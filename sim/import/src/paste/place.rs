@@ -1,6 +1,7 @@
 //! A thread that was printed as an observation.
 
-use super::{Paste, PasteFormat, PastedCode, PastedFrame, PastedThread};
+use super::thread::{PastedCode, PastedFrame, PastedThread};
+use super::{Paste, PasteFormat};
 use crate::error::ImportError;
 use crate::note::Note;
 use crate::observation::{Observation, bounds_of};
@@ -15,6 +16,8 @@ use clr_world::synthetic::CodeLocation;
 
 /// Offset in a function, in bytes, that stands for one that was not printed.
 const OFFSET: u64 = 0x20;
+/// Name of code whose name cannot be read.
+const UNNAMED: &str = "unnamed";
 /// Size of a frame whose stack pointer was not printed, in bytes.
 const FRAME: u64 = 0x40;
 /// Where stacks begin whose stack pointers were not printed (VA).
@@ -141,7 +144,7 @@ fn activations(thread: &PastedThread, notes: &mut Vec<Note>) -> ObservedStack {
         let is_managed = frame.code == PastedCode::Managed;
         notes.extend(is_managed.then_some(Note::Code));
         activations.push(ObservedActivation {
-            function: frame.name.clone(),
+            function: if frame.name.is_empty() { UNNAMED.to_owned() } else { frame.name.clone() },
             offset: frame.offset.unwrap_or(OFFSET),
             place: if is_managed { CodeLocation::Heap } else { CodeLocation::Native },
             kind,

@@ -1,6 +1,7 @@
 //! What the commands of SOS print: managed frames, and the runtime's Frames.
 
-use super::{PastedCode, PastedFrame, PastedThread, hex, method_name};
+use super::thread::{PastedCode, PastedFrame, PastedThread};
+use super::words::{hex, method_name};
 use clr_runtime::FrameKind;
 
 /// Returns the thread with an id, which is added if there is none.

@@ -1,6 +1,7 @@
 //! `k` of WinDbg.
 
-use super::{PastedCode, PastedFrame, PastedThread, hex, method_name};
+use super::thread::{PastedCode, PastedFrame, PastedThread};
+use super::words::{hex, method_name};
 
 /// Reads stacks: one after each line with `Child-SP`. The id is that in the line before, `   0  Id: 1e40.1f2c Suspend: 1`.
 pub(super) fn read(text: &str) -> Vec<PastedThread> {

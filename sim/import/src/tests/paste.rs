@@ -138,8 +138,9 @@ Thread 12 (Thread 0x7fe8ed9286c0 (LWP 11850) \"orders\"):
 #0  __futex_abstimed_wait_common64 (private=0, cancel=true, abstime=0x0, op=393) at ./nptl/futex-internal.c:57
 #1  0x00007fe8f4eb95d8 in __pthread_cond_wait_common (abstime=0x0, clockid=0) at ./nptl/pthread_cond_wait.c:503
 #2  0x00007fe8f49fb192 in ?? () from target:/opt/dotnet/shared/Microsoft.NETCore.App/10.0.15/libcoreclr.so
-#3  0x00007fdc6c000e58 in ?? ()
-#4  0x00007fe876a00558 in ?? ()
+#3  0x00007fe8f49fb193 in (anonymous namespace)::join_thread (this=0x0) at prof.cpp:10
+#4  0x00007fdc6c000e58 in ?? ()
+#5  0x00007fe876a00558 in ?? ()
 ";
 
 #[test]
@@ -150,6 +151,7 @@ fn gdb_loses_its_way_in_managed_code() {
         &[
             "native \"__futex_abstimed_wait_common64+0x20\"",
             "native \"libcoreclr.so!unknown+0x20\"",
+            "native \"anonymous.join_thread+0x20\"",
             "// Not in the source: the last 2 lines of the stack",
         ],
     );

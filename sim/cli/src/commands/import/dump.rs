@@ -1,6 +1,6 @@
 //! `clrsim import` of a core dump: the stack of a thread, or a hang.
 
-use super::{check_output, put, write_notes};
+use super::write::{check_output, put, write_notes};
 use crate::args::ImportArgs;
 use crate::input::dump::DumpFile;
 use crate::render::console::{BAD, Console};

@@ -1,6 +1,6 @@
 //! `clrsim import` of stacks that a debugger printed.
 
-use super::{check_output, put, write_notes};
+use super::write::{check_output, put, write_notes};
 use crate::args::ImportArgs;
 use crate::input::Source;
 use crate::render::console::{BAD, Console, HEAD};

@@ -147,7 +147,8 @@ impl<'r, 'm, 'a, P: StoppedProcess + ?Sized> ThreadReader<'r, 'm, 'a, P> {
             FrameShape::FramedMethod => word(layout::METHOD)?,
             _ => 0,
         };
-        Ok((desc != 0).then(|| self.name(desc).map_or_else(|| UNKNOWN.to_owned(), label)))
+        Ok((desc != 0)
+            .then(|| self.name(desc).map_or_else(|| UNKNOWN.to_owned(), |name| label(&name))))
     }
 
     fn name(&mut self, desc: u64) -> Option<MethodName> {
@@ -239,7 +240,7 @@ impl<'r, 'm, 'a, P: StoppedProcess + ?Sized> ThreadReader<'r, 'm, 'a, P> {
         } else {
             MethodKind::Ordinary
         };
-        (label(name), kind)
+        (label(&name), kind)
     }
 
     /// Returns a name for native code: its module, and where it is there.
@@ -255,7 +256,7 @@ impl<'r, 'm, 'a, P: StoppedProcess + ?Sized> ThreadReader<'r, 'm, 'a, P> {
 }
 
 /// Returns the name of a method as a label of a text can have it: `@` begins a version of the code.
-fn label(name: MethodName) -> String {
+fn label(name: &MethodName) -> String {
     name.to_string().replace('@', "_")
 }
 

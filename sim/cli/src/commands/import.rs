@@ -48,7 +48,7 @@ pub(crate) fn import(args: &ImportArgs, console: &mut Console<'_>) -> Result<u8,
     let source = Source::find(&args.file)?;
     let bytes = source.read()?;
     if DumpFile::is_one(&bytes) {
-        return dump::import(args, DumpFile::of(source, bytes, &args.files)?, console);
+        return dump::import(args, &DumpFile::of(source, bytes, &args.files)?, console);
     }
     let text = source.read_content()?;
     let first = text.lines().next().unwrap_or_default();

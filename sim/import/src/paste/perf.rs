@@ -43,7 +43,8 @@ pub(super) fn frame(line: &str) -> Option<PastedFrame> {
         Some((site, offset)) => (site, hex(offset)),
         None => (site, None),
     };
-    let is_map = file_name(path).starts_with("perf-") && path.ends_with(".map");
+    let process = file_name(path).strip_prefix("perf-").and_then(|name| name.strip_suffix(".map"));
+    let is_map = process.is_some();
     let frame = |code, name| Some(PastedFrame { code, name, offset, sp: None });
     // `void [Hang] Shop.Program::Main(string[])[Tier0]`: its return type, module and tier.
     match site.split_once("] ") {

@@ -251,7 +251,7 @@ fn a_crash_report_has_texts_alone() {
     assert_has(&made, &["native \"libc.so.6!0x85f16+0x20\"", "jit \"Shop.Program.Main+0xe3\""]);
     assert!(made.contains("net8-unix"), "{made}");
     let cut = &text[..200];
-    assert!(matches!(Paste::read(cut), Err(ImportError::Line { .. }) | Err(ImportError::Format)));
+    assert!(matches!(Paste::read(cut), Err(ImportError::Line { .. } | ImportError::Format)));
     let damaged = text.replace("\"is_managed\": \"false\"", "\"is_managed\": false");
     assert_eq!(Paste::read(&damaged), Err(ImportError::Line { line: 3, column: 29 }));
 }
@@ -284,7 +284,7 @@ fn damaged_texts_do_no_harm() {
     for text in [CLR_STACK, GDB] {
         for _ in 0..100 {
             let mut bytes = text.as_bytes().to_vec();
-            for _ in 0..1 + random(8) {
+            for _ in 0..=random(8) {
                 let at = random(bytes.len());
                 bytes[at] = b" 0F:[]+(\n"[random(9)];
             }

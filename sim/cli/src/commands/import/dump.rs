@@ -19,7 +19,7 @@ struct Made {
 /// Prints or writes the scenario, and returns the exit code.
 pub(super) fn import(
     args: &ImportArgs,
-    dump: DumpFile,
+    dump: &DumpFile,
     console: &mut Console<'_>,
 ) -> Result<u8, CliError> {
     check_output(args, dump.source())?;

@@ -35,6 +35,8 @@ const PASSED: u8 = 0;
 const FAILED: u8 = 1;
 /// Exit code if the arguments are wrong, or an input cannot be read.
 const UNUSABLE: u8 = 2;
+/// Exit code if what was asked for cannot be said for sure, or not at all: something that it depends on is not known.
+const INCOMPLETE: u8 = 3;
 
 /// Runs the tool with the arguments, streams and terminal of this process.
 #[must_use]

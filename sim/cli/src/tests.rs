@@ -11,6 +11,7 @@ mod fields;
 mod histories;
 mod images;
 mod import;
+mod import_stacks;
 mod inspect;
 mod lint;
 mod lsp;

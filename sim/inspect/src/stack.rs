@@ -93,9 +93,19 @@ impl<'m, 'a, M: Memory + ?Sized> StackWalker<'m, 'a, M> {
         Self { memory, map, manager, ready_to_run, hijacks, methods: BTreeMap::new() }
     }
 
+    /// Returns true if managed code can be found: the runtime has the contract of code.
+    pub const fn finds_managed_code(&self) -> bool {
+        self.manager.is_some()
+    }
+
     /// Walks a stack from the registers of a stopped thread.
     pub fn walk(&mut self, registers: &Registers) -> Stack {
-        let (mut registers, mut position) = (*registers, Position::Interrupted);
+        self.walk_from(registers, Position::Interrupted)
+    }
+
+    /// Walks a stack from registers whose rip is of this kind.
+    pub fn walk_from(&mut self, registers: &Registers, position: Position) -> Stack {
+        let (mut registers, mut position) = (*registers, position);
         let mut frames = Vec::new();
         loop {
             if frames.len() == FRAME_LIMIT {
@@ -144,8 +154,11 @@ impl<'m, 'a, M: Memory + ?Sized> StackWalker<'m, 'a, M> {
         }
     }
 
-    /// Returns the kind of code at `rip`, and adds a jitted method to the map.
-    fn code_at(&mut self, rip: u64, position: Position) -> Result<CodeKind, InspectError> {
+    /// Returns the kind of code at `rip` (VA), which is of this kind, and adds a jitted method to the map.
+    ///
+    /// # Errors
+    /// [`InspectError`] if the runtime's map of code is unknown there, or contradicts itself.
+    pub fn code_at(&mut self, rip: u64, position: Position) -> Result<CodeKind, InspectError> {
         // A return address may lie after the last instruction of its function.
         let address = match position {
             Position::Interrupted => rip,

@@ -273,6 +273,19 @@ impl Runtime {
         Ok((object != 0).then_some(object))
     }
 
+    /// Returns true if an exception is in progress on a thread: the runtime has state of one.
+    ///
+    /// # Errors
+    /// [`InspectError`] if the dump lacks that word, or the descriptor does not say where it is.
+    pub fn has_exception<M: Memory + ?Sized>(
+        &self,
+        memory: &M,
+        thread: &ManagedThread,
+    ) -> Result<bool, InspectError> {
+        let offset = self.descriptor.field("Thread", "ExceptionTracker")?;
+        Ok(memory.read_u64(thread.address.wrapping_add(offset.into()))? != 0)
+    }
+
     fn thread<M: Memory + ?Sized>(
         &self,
         memory: &M,

@@ -51,9 +51,10 @@ pub use run::{
     Compared, ContextRules, CoverableCall, DecidingClauses, Demands, EachMixed, EachSnapshot,
     ExplainedSnapshot, Explored, Exploring, FoundEnd, FoundFrame, FoundFrameReport, FoundMixed,
     FoundMixedFrame, FoundMixedItem, FoundNested, FoundWalk, HistoryDifference, INSTRUCTION_LIMIT,
-    MixedDifference, MixedReport, NamedError, NotReached, Results, RunError, RunOnError,
-    ShadowFrame, ShadowStackDifference, SnapshotDifference, SnapshotReport, SnapshotResult,
-    StopReport, StopResult, Stops, ThreadAtStop, Unmet, UnwindDifference, WalkReport, bless,
+    MixedDifference, MixedReport, NamedError, NotReached, ObservedActivation, ObservedFrame,
+    ObservedStack, PlacedObservation, Results, RunError, RunOnError, ShadowFrame,
+    ShadowStackDifference, SnapshotDifference, SnapshotReport, SnapshotResult, StopReport,
+    StopResult, Stops, ThreadAtStop, Unmet, UnwindDifference, WalkReport, bless,
 };
 #[cfg(feature = "recording")]
 pub use run::{RecordingDifference, RecordingRefusal, SequenceRun, SequenceRunError};

@@ -27,6 +27,7 @@
 //! 25. [What .NET 11 changes for a profiler](net_11)
 //! 26. [Traces: your profiler in both worlds](traces)
 //! 27. [The CLR's own profiler tests](the_tests_of_the_clr): which pass here
+//! 28. [My customer's process hangs](a_hang): from a dump to a text that hangs in the same way
 //!
 //! The tests run every text of the book on every generation and check the results that it states.
 
@@ -69,4 +70,5 @@ chapters! {
     net_11 "net11.md",
     traces "traces.md",
     the_tests_of_the_clr "clr_suite.md",
+    a_hang "hang.md",
 }

@@ -14,7 +14,7 @@ pub(crate) fn diagnose(process: &CoreDump<'_>) -> Diagnosis {
 }
 
 /// Returns the threads of the circle. Where threads share a name, the youngest has a remark behind it.
-fn circle(expected: &Value) -> BTreeSet<u64> {
+pub(crate) fn circle(expected: &Value) -> BTreeSet<u64> {
     let threads = expected["threads"].as_array().unwrap();
     let id = |name: &Value| {
         let name = name.as_str().unwrap();

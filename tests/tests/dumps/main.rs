@@ -5,6 +5,7 @@
 mod collection;
 mod cut;
 mod hangs;
+mod imports;
 mod kinds;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod live;

@@ -1,6 +1,6 @@
 //! Arguments of the commands that make texts: `generate`, `minimize`.
 
-use super::{On, OutputArg, ScenarioArg, WalkArg};
+use super::{On, OutputArg, ScenarioArg};
 use crate::output::Replacing;
 use clap::{Args, ValueEnum};
 use clr_runtime::clause::Clause;
@@ -43,37 +43,6 @@ Exit codes:
   1  the scenario does not fail, or nothing in it ends so: there is nothing to keep
   2  the arguments are wrong, the scenario is missing or cannot be run, or the file is there already
 130  Ctrl-C ended the search: the smallest scenario so far was written";
-
-const IMPORT_EXAMPLES: &str = "\
-Examples:
-  clrsim import clr/win31-async-alloc.walks.jsonl.gz
-  clrsim import clr/win31-async-alloc.walks.jsonl.gz --walk 12
-  clrsim import my.walks.jsonl.gz --walk 7 -o my.kdl
-  clrsim import my.trace.jsonl -o my.kdl
-
-Of a recording, without --walk the walks are listed: number, situation, variant and result. A walk
-is named by its number, or as clrsim run prints it: --walk 'my.walks.jsonl.gz walk 7'.
-
-The scenario has the stack placed by hand: the managed frames that the runtime reached, one frame
-for the native code between two of them, the explicit Frames, and the state of the thread. It keeps
-names, and moves addresses to small ones. Functions get new code, with the saved registers and the
-frame of the old one. Where frames of one function differ in size, they are of versions of it:
-App.Foo@2.
-
-The scenario expects the recorded result on the recorded runtime. It is run before it is printed,
-and refused if its result is another one: so are some seeds that are wrong on purpose, for example
-with rsp in the middle of a word.
-
-Of a trace of calls (clr-recorder with mode=trace, clrsim host --trace FILE.jsonl) it is the program
-that makes the same callbacks: its methods that were compiled, walked or passed by an exception, its
-threads, exceptions with their handlers, and the GCs that it has asked for. Which method calls which
-is known from walks and exceptions alone; all others are called by the first one of their thread.
-The head says what is not in it. clrsim host --compare checks the scenario. (With the feature host.)
-
-Exit codes:
-  0  the scenario was printed or written, or the walks were listed
-  2  the arguments are wrong, the recording is missing or cannot be read, there is no such walk, no
-     scenario can give its result, or the file is there already or cannot be written";
 
 /// A kind of generated scenario.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -122,22 +91,6 @@ pub(crate) struct GenerateArgs {
     /// The number that it is made from: the same number, the same scenario
     #[arg(long, value_name = "N")]
     pub(crate) seed: u64,
-
-    #[command(flatten)]
-    pub(crate) output: OutputArg,
-}
-
-/// Write a recorded walk as a scenario: the stack placed by hand, the call, and the recorded
-/// result.
-#[derive(Debug, Args)]
-#[command(after_help = IMPORT_EXAMPLES)]
-pub(crate) struct ImportArgs {
-    /// A recording of walks (*.walks.jsonl.gz or *.walks.jsonl), or the name of an embedded one; or a trace of calls
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
-
-    #[command(flatten)]
-    pub(crate) walk: WalkArg,
 
     #[command(flatten)]
     pub(crate) output: OutputArg,

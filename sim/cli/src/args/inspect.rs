@@ -1,7 +1,11 @@
 //! Arguments of `clrsim inspect` and `clrsim diagnose`.
 
 use super::Json;
+use super::import::thread_id;
+use super::shared::generations;
+use super::snapshot_call::CallArgs;
 use clap::Args;
+use clr_runtime::generation::Generation;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -9,6 +13,8 @@ Examples:
   clrsim inspect core.1234
   clrsim inspect my.core --files folder     with files of the machine where the process ran
   clrsim inspect --pid 1234                 a process that runs, which is stopped for a moment
+  clrsim inspect my.core --thread 1234      one thread, by its id of the operating system
+  clrsim inspect my.core --thread 1234 --snapshot --suspended    what DoStackSnapshot would return
 
 The dump is a Linux core for x86-64: of the kernel, of gdb's gcore, or of .NET's createdump. Pages
 that it lacks are those of the files that were mapped, where the process had not changed them. A
@@ -23,9 +29,16 @@ later say where all that is. .NET 9 does so of threads and exceptions alone, and
 the rest is known of 9.0.23 and 8.0.34 for Linux x64, by their build ids. A dump of gdb does not say
 which build an assembly without native code was, so that its methods have no names.
 
+With --snapshot the stack is placed in the simulated runtime of the same version, at small
+addresses, and DoStackSnapshot is called there: its decisions are printed with their clauses, its
+callbacks, and its HRESULT. --by, --seed and --suspended say how it is called. What is assumed is
+said.
+
 Exit codes:
-  0  the process was printed
-  2  the arguments are wrong, the dump is missing, damaged or none, or the process cannot be read";
+  0  the process, or the snapshot, was printed
+  2  the arguments are wrong, the dump is missing, damaged or none, it has no such thread, or the
+     process cannot be read
+  3  the dump or the runtime lacks what the snapshot depends on: it is said what";
 
 /// Print the threads of a core dump: managed and native frames in one stack, modes, Frames, and what
 /// each thread waits for.
@@ -34,6 +47,21 @@ Exit codes:
 pub(crate) struct InspectArgs {
     #[command(flatten)]
     pub(crate) dump: DumpArgs,
+
+    /// Only the thread with this id of the operating system
+    #[arg(long, value_name = "N", value_parser = thread_id)]
+    pub(crate) thread: Option<u32>,
+
+    /// Print what DoStackSnapshot would return for the thread, and why
+    #[arg(long, requires = "thread")]
+    pub(crate) snapshot: bool,
+
+    #[command(flatten)]
+    pub(crate) call: CallArgs,
+
+    /// The simulated runtime of the snapshot [default: that of the version in the runtime's path]
+    #[arg(long, value_name = "RUNTIME", value_parser = generations())]
+    pub(crate) on: Option<Generation>,
 }
 
 // A dump, and where files of its process are.

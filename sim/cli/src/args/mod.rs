@@ -4,21 +4,24 @@ mod begin;
 mod generators;
 mod histories;
 mod host;
+mod import;
 mod inspect;
 mod lint;
 mod renamed;
 mod run;
 mod scenarios;
 mod shared;
+mod snapshot_call;
 
 #[cfg(feature = "pages")]
 pub(crate) use begin::{CompletionsArgs, ManArgs};
 pub(crate) use begin::{Gen, GenArgs, LspArgs, SchemaArgs, SchemaOf};
-pub(crate) use generators::{GenerateArgs, GenerateKind, ImportArgs, MinimizeArgs};
+pub(crate) use generators::{GenerateArgs, GenerateKind, MinimizeArgs};
 pub(crate) use histories::{
     DrawArgs, ExploreArgs, ReplayArgs, SearchArgs, SettingsArgs, StrategyChoice,
 };
 pub(crate) use host::{HostArgs, LimitArgs};
+pub(crate) use import::ImportArgs;
 pub(crate) use inspect::{DiagnoseArgs, DumpArgs, InspectArgs};
 pub(crate) use lint::{LintArgs, LintFormat};
 pub(crate) use renamed::renamed;
@@ -28,6 +31,7 @@ pub(crate) use shared::{
     FunctionArg, Jobs, Json, Limit, On, OutputArg, RulesArg, ScenarioArg, SnapshotArg, WalkArg,
 };
 use shared::{generations, sets};
+use snapshot_call::CallArgs;
 
 use crate::output::Replacing;
 use clap::builder::{PossibleValuesParser, TypedValueParser};

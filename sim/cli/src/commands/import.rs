@@ -1,17 +1,23 @@
 //! `clrsim import`: what others have recorded, as a scenario.
 
+mod dump;
+mod paste;
+mod write;
+
 use crate::PASSED;
 use crate::args::ImportArgs;
 use crate::commands::explain::recorded::{parse_recording, pick};
-use crate::input::{Source, slashed};
-use crate::output::{Replacing, text_name};
-use crate::render::console::{Console, GOOD, HEAD};
+use crate::input::Source;
+use crate::input::dump::DumpFile;
+use crate::render::console::{Console, HEAD};
 use crate::render::error::CliError;
 use crate::render::words::counted;
 use crate::report::recording::recorded_end;
+use clr_import::{ImportError, Paste};
 use clr_recording::{RecordedCode, Recording, RecordingReplay, WalkLine};
 use clr_scenario::Scenario;
 use std::io;
+use write::{check_output, put};
 
 /// A format that can be read. Its content says which one a file has, whatever its name is.
 struct Format {
@@ -40,14 +46,25 @@ const FORMATS: &[Format] = &[
 /// Prints or writes the scenario that `args` name, or lists what there is, and returns the exit code.
 pub(crate) fn import(args: &ImportArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let source = Source::find(&args.file)?;
+    if DumpFile::is_one(&source)? {
+        return dump::import(args, &source, console);
+    }
     let text = source.read_content()?;
     let first = text.lines().next().unwrap_or_default();
     if let Some(format) = FORMATS.iter().find(|format| (format.is_first_line)(first)) {
         return (format.import)(args, &source, &text, console);
     }
+    match Paste::read(&text) {
+        Ok(paste) => return paste::import(args, &source, &paste, console),
+        Err(ImportError::Format) => {}
+        Err(error) => return Err(source.error(error)),
+    }
     let signs: Vec<_> = FORMATS.iter().map(|format| format.sign).collect();
     let what = "is none of what clrsim import reads, plain or compressed";
-    Err(source.error(format_args!("{what}: {}", signs.join(", or "))))
+    Err(source.error(format_args!(
+        "{what}: a core dump, stacks of a debugger, or {}",
+        signs.join(", or ")
+    )))
 }
 
 /// Prints or writes the scenario of a recorded walk, or lists the walks, and returns the exit code.
@@ -80,30 +97,6 @@ fn import_walk(
         "  clrsim matrix {name}    shows what it gives on all runtimes, and why"
     )?;
     Ok(PASSED)
-}
-
-/// Checks that the scenario can be written where it is wanted.
-fn check_output(args: &ImportArgs, source: &Source) -> Result<(), CliError> {
-    let Some(path) = &args.output.path else { return Ok(()) };
-    text_name(path)?;
-    Replacing::check_is_not(path, source)?;
-    args.output.replacing.check(path)
-}
-
-/// Prints a scenario, or writes it and returns the name of its file.
-fn put(
-    args: &ImportArgs,
-    text: &str,
-    console: &mut Console<'_>,
-) -> Result<Option<String>, CliError> {
-    let Some(path) = &args.output.path else {
-        write!(console.out, "{text}")?;
-        return Ok(None);
-    };
-    args.output.replacing.write(path, text)?;
-    let name = slashed(path);
-    writeln!(console.out, "{GOOD}written{GOOD:#}: {name}")?;
-    Ok(Some(name))
 }
 
 /// Prints or writes the program of a trace, and returns the exit code.

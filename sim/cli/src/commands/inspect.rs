@@ -1,5 +1,7 @@
 //! `clrsim inspect`: the threads of a core dump.
 
+mod snapshot;
+
 use crate::PASSED;
 use crate::args::InspectArgs;
 use crate::input::dump::DumpFile;
@@ -7,6 +9,7 @@ use crate::input::native::NativeNames;
 use crate::render::console::{Console, DIM, HEAD};
 use crate::render::error::CliError;
 use clr_dump::{CoreDump, StoppedProcess as _, Thread, Wait};
+use clr_import::ImportError;
 use clr_inspect::{
     CodeKind, Exception, FrameKind, InspectError, ManagedThread, MethodNames, Mode, Runtime, Stack,
     StackEnd, StackFrame, StackWalker,
@@ -15,8 +18,18 @@ use clr_unwind::{Unreadable, UnwindError};
 
 /// Prints the process and returns the exit code.
 pub(crate) fn inspect(args: &InspectArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    if !args.snapshot && args.call.is_given() {
+        let what = "--by, --seed and --suspended say how --snapshot is made, which is not there";
+        return Err(CliError::Text(what.to_owned()));
+    }
     let dump = DumpFile::read(&args.dump)?;
     let process = dump.open()?;
+    if let Some(thread) = args.thread.filter(|thread| process.thread(*thread).is_none()) {
+        return Err(dump.error(ImportError::NoThread(thread)));
+    }
+    if let Some(thread) = args.thread.filter(|_| args.snapshot) {
+        return snapshot::snapshot(args, &process, thread, console);
+    }
     write_files(&process, console)?;
     let runtime = Runtime::find(&process);
     let managed = write_runtime(&process, runtime.as_ref(), console)?;
@@ -28,7 +41,8 @@ pub(crate) fn inspect(args: &InspectArgs, console: &mut Console<'_>) -> Result<u
     }
     let mut names = names.and_then(Result::ok);
     let mut natives = NativeNames::new(&process);
-    for thread in process.threads() {
+    let wanted = |thread: &&Thread| args.thread.is_none_or(|id| id == thread.id);
+    for thread in process.threads().iter().filter(wanted) {
         let known = managed.iter().find(|known| known.os_id == thread.id);
         write_thread(&process, thread, known, console)?;
         if let (Some(runtime), Some(known)) = (&runtime, known) {

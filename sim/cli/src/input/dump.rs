@@ -73,14 +73,18 @@ impl DumpFile {
 
     /// Reads a dump, and the files that it asks for, from these folders.
     pub(crate) fn read_at(path: &Path, folders: &[PathBuf]) -> Result<Self, CliError> {
-        let source = Source::find(path)?;
+        Self::of(&Source::find(path)?, folders)
+    }
+
+    /// Reads the dump that the source is, and the files that it asks for, from these folders.
+    pub(crate) fn of(source: &Source, folders: &[PathBuf]) -> Result<Self, CliError> {
         let bytes = match source.open_file()? {
             Some((file, size)) => {
                 Bytes::Disk(CachedBytes::new(OpenFile { file: Mutex::new(file), size }))
             }
             None => Bytes::Memory(source.read()?),
         };
-        Self::new(source.name, bytes, folders)
+        Self::new(source.name.clone(), bytes, folders)
     }
 
     fn new(name: String, bytes: Bytes, folders: &[PathBuf]) -> Result<Self, CliError> {
@@ -91,6 +95,16 @@ impl DumpFile {
     /// Returns the error of a use of the dump.
     pub(crate) fn error(&self, what: impl std::fmt::Display) -> CliError {
         CliError::new(&self.name, what)
+    }
+
+    /// Returns true if the source is an ELF file, as Linux dumps are.
+    pub(crate) fn is_one(source: &Source) -> Result<bool, CliError> {
+        const MAGIC: &[u8; 4] = b"\x7FELF";
+        let Some((mut file, _)) = source.open_file()? else {
+            return Ok(source.read()?.starts_with(MAGIC));
+        };
+        let mut first = [0; 4];
+        Ok(file.read_exact(&mut first).is_ok() && first == *MAGIC)
     }
 
     /// Returns the name of the dump, as it was given.

@@ -10,7 +10,7 @@ mod writer;
 const MUTEXES: [u64; 2] = [0x5000, 0x5040];
 
 /// Returns a core of threads 7, 8 and 9, which wait for mutexes with these owners.
-fn core(wanted: [usize; 3], owners: [u32; 2], timeout: u64) -> Vec<u8> {
+pub(super) fn core(wanted: [usize; 3], owners: [u32; 2], timeout: u64) -> Vec<u8> {
     let mut core = CoreWriter::default();
     for (id, mutex) in (7_u32..).zip(wanted) {
         let mut status = vec![0; 336];

@@ -59,3 +59,24 @@ fn a_process_that_is_not_there_is_refused() {
         assert_eq!(clrsim(&[verb, "core", "--pid", "1"]).code, 2);
     }
 }
+
+#[test]
+fn a_snapshot_needs_a_runtime() {
+    let folder = Folder::new();
+    let path = folder.write("core", &core());
+    let answer = folder.clrsim(&["inspect", &path, "--thread", "7", "--snapshot"]);
+    assert_eq!((answer.code, answer.err.as_str()), (3, ""));
+    assert!(answer.out.contains("cannot be said: no module exports"), "{}", answer.out);
+    let answer = folder.clrsim(&["inspect", &path, "--thread", "0x7"]);
+    assert!(answer.code == 0 && answer.out.contains("thread 7"), "{}", answer.out);
+    for (args, said) in [
+        (&["--thread", "8"][..], "there is no thread 8"),
+        (&["--snapshot"], "--thread"),
+        (&["--by", "self"], "say how --snapshot is made"),
+    ] {
+        let args: Vec<_> = ["inspect", &path].iter().chain(args).copied().collect();
+        let answer = folder.clrsim(&args);
+        assert_eq!((answer.code, answer.out.as_str()), (2, ""));
+        assert!(answer.err.contains(said), "{}", answer.err);
+    }
+}

@@ -13,6 +13,7 @@ mod hint;
 mod minimize;
 mod mixed;
 mod named;
+mod observed;
 mod on_runtime;
 mod placed_stack;
 mod program;
@@ -40,6 +41,7 @@ pub use mixed::{
     ShadowFrame,
 };
 pub use named::NamedError;
+pub use observed::{ObservedActivation, ObservedFrame, ObservedStack, PlacedObservation};
 pub use on_runtime::ThreadAtStop;
 #[cfg(feature = "recording")]
 pub use sequence::{SequenceRun, SequenceRunError};

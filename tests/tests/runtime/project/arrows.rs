@@ -58,6 +58,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "clr-import",
+        &["clr-dump", "clr-inspect", "clr-runtime", "clr-scenario", "clr-unwind", "clr-world"],
+    ),
+    (
         "clr-host",
         &[
             "clr-unwind",
@@ -97,7 +101,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 const TOOL: &[&str] = ALL.split_at(1).1;
 
 /// The crates that the tests of the whole system depend on: what the tool needs, without the guest, traces and dumps.
-const TESTS: &[&str] = ALL.split_at(ALL.len() - 4).0;
+const TESTS: &[&str] = ALL.split_at(ALL.len() - 5).0;
 
 const ALL: &[&str] = &[
     "clr-reference",
@@ -120,10 +124,11 @@ const ALL: &[&str] = &[
     "clr-trace",
     "clr-dump",
     "clr-inspect",
+    "clr-import",
 ];
 
 /// The crates that the facade depends on: the same without the host, the guest, traces, dumps and the facade.
-const BELOW_THE_FACADE: &[&str] = TOOL.split_at(TOOL.len() - 6).0;
+const BELOW_THE_FACADE: &[&str] = TOOL.split_at(TOOL.len() - 7).0;
 
 /// Dev-dependencies within the workspace. They must not point at the crate's own dependants, or
 /// publishing would go in a circle.
@@ -136,7 +141,7 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     ("clr-scenario", &["clr-fixtures", "clr-reference"]),
     ("clr-host", &["clr-sampler", "clr-trace"]),
     ("clr-guest", &["clr-story"]),
-    ("clr-tests", &["clr-coroutine", "clr-dump", "clr-inspect"]),
+    ("clr-tests", &["clr-coroutine", "clr-dump", "clr-import", "clr-inspect"]),
     // Its own features, for its tests.
     ("clrsim", &["clrsim"]),
 ];

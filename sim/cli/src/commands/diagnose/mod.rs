@@ -11,14 +11,11 @@ use crate::render::console::{Console, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
 use crate::render::wrap::write_wrapped;
-use crate::{FAILED, PASSED};
+use crate::{FAILED, INCOMPLETE, PASSED};
 use anstyle::Style;
 use clr_dump::{CoreDump, StoppedProcess as _};
 use clr_inspect::{Cause, Diagnosis, Edge, Runtime, StackWalker, Verdict};
 use places::Places;
-
-/// A hang fits, or may be where nothing could be read.
-const DOUBTFUL: u8 = 3;
 
 /// Diagnoses a dump, or the later one of two, and returns the exit code.
 pub(crate) fn diagnose(args: &DiagnoseArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
@@ -56,7 +53,7 @@ fn report(
     }
     Ok(match found.verdict() {
         Verdict::Nothing => PASSED,
-        Verdict::Fits | Verdict::Open => DOUBTFUL,
+        Verdict::Fits | Verdict::Open => INCOMPLETE,
         Verdict::Proved => FAILED,
     })
 }

@@ -1,7 +1,7 @@
 //! The recorded call as a call of a text.
 
-use super::place::{NO_THREAD, Placed};
-use super::stack::Stack;
+use super::state::NO_THREAD;
+use crate::run::observed::{ObservedStack, PlacedObservation};
 use crate::{
     LastCallback, NestedCall, SEED_FLAGS, SeedAddress, SeedSource, SnapshotCall, SnapshotCaller,
     SnapshotSeed, SnapshotThread,
@@ -13,7 +13,11 @@ use clr_walker::profiling::SnapshotFlags;
 use clr_world::synthetic::CodeLocation;
 
 /// Returns the call of a walk on its placed stack.
-pub(super) fn call(walk: &WalkLine, stack: &Stack, placed: &Placed) -> SnapshotCall {
+pub(super) fn call(
+    walk: &WalkLine,
+    stack: &ObservedStack,
+    placed: &PlacedObservation,
+) -> SnapshotCall {
     let own = walk.relation == "self";
     let knows_no_thread = walk.state.target.as_deref() == Some("none");
     let by = match walk.walker.as_str() {
@@ -47,7 +51,7 @@ pub(super) fn call(walk: &WalkLine, stack: &Stack, placed: &Placed) -> SnapshotC
 }
 
 /// Converts a seed. One with the registers of an activation names it.
-fn seed(line: &SeedLine, stack: &Stack, placed: &Placed) -> SnapshotSeed {
+fn seed(line: &SeedLine, stack: &ObservedStack, placed: &PlacedObservation) -> SnapshotSeed {
     let registers = line.registers();
     let (ip, sp) = (registers.rip, registers.rsp());
     let all = line.registers.iter().map(|it| it.0);
@@ -69,10 +73,10 @@ fn seed(line: &SeedLine, stack: &Stack, placed: &Placed) -> SnapshotSeed {
             made.rip = Some(address(ip, stack, placed));
         }
         if of.is_none_or(|of| of.sp != sp) {
-            made.registers.push((Gpr::Rsp, placed.space.small(sp)));
+            made.registers.push((Gpr::Rsp, placed.small(sp)));
         }
         if of.is_none() {
-            let rbp = placed.space.small(registers.get(Gpr::Rbp));
+            let rbp = placed.small(registers.get(Gpr::Rbp));
             made.registers.extend((rbp != 0).then_some((Gpr::Rbp, rbp)));
         }
         let usual = if of.is_some() { SEED_FLAGS } else { 0 };
@@ -85,7 +89,7 @@ fn seed(line: &SeedLine, stack: &Stack, placed: &Placed) -> SnapshotSeed {
 }
 
 /// Returns the source of a seed with the registers of an activation, if a text can name it.
-fn source(placed: &Placed, index: usize) -> Option<SeedSource> {
+fn source(placed: &PlacedObservation, index: usize) -> Option<SeedSource> {
     let activations = &placed.thread.activations;
     let managed = activations.iter().position(|it| it.place != CodeLocation::Native);
     if index == 0 {
@@ -100,10 +104,10 @@ fn source(placed: &Placed, index: usize) -> Option<SeedSource> {
 }
 
 /// Returns the rip of a seed: a label if its code is on the stack.
-fn address(ip: u64, stack: &Stack, placed: &Placed) -> SeedAddress {
+fn address(ip: u64, stack: &ObservedStack, placed: &PlacedObservation) -> SeedAddress {
     let index = stack.activations.iter().position(|it| it.ip == ip);
     match index.and_then(|index| placed.label(index)) {
         Some(label) => SeedAddress::Label(label),
-        None => SeedAddress::Address(placed.space.small(ip)),
+        None => SeedAddress::Address(placed.small(ip)),
     }
 }

@@ -5,10 +5,10 @@
 //! accepted only if it gives the recorded result.
 
 mod call;
-mod place;
-mod space;
 mod stack;
+mod state;
 
+use crate::run::observed::{ObservedActivation, ObservedStack, PlacedObservation};
 use crate::{
     Description, ExpectedSnapshot, PlacedStack, Provenance, RunOnError, Scenario, SnapshotResult,
 };
@@ -17,8 +17,6 @@ use clr_runtime::generation::Generations;
 use clr_runtime::profiling::HResult;
 use clr_runtime::{FrameKind, Outcome};
 use clr_unwind::Gpr;
-use place::Placed;
-use stack::{Activation, Stack};
 use std::fmt;
 
 /// The reason why a walk cannot be written as a text.
@@ -108,18 +106,18 @@ impl Scenario {
             return Err(RecordingRefusal::ReplayDiffers);
         }
         let generation = recording.generation;
-        let stack = Stack::read(recording, replay, walk).map_err(RecordingRefusal::Load)?;
+        let stack = stack::read(recording, replay, walk).map_err(RecordingRefusal::Load)?;
         if let Some(frame) = stack.frames.iter().find(|frame| !frame.kind.exists_in(generation)) {
             return Err(RecordingRefusal::FrameKind(frame.kind));
         }
         if !stack.ascends() {
             return Err(RecordingRefusal::Descends);
         }
-        let mut placed = Placed::new(recording, walk, &stack, &[]);
-        let missed = placed.missed(&stack);
-        if !missed.is_empty() {
-            placed = Placed::new(recording, walk, &stack, &missed);
-        }
+        let bounds = walk.stack.as_ref().map(stack::bounds);
+        let seed = walk.call.seed.iter().map(|seed| seed.registers().rsp());
+        let seed: Vec<_> = seed.collect();
+        let mut placed = PlacedObservation::new(&stack, generation, bounds, &seed);
+        state::set_state(&mut placed, walk);
         let mut text = PlacedStack::of(&placed.thread).ok_or(RecordingRefusal::State)?;
         text.snapshots.push(call::call(walk, &stack, &placed));
         let mut scenario =
@@ -161,8 +159,8 @@ fn about(recording: &Recording, walk: &WalkLine) -> Description {
 fn compare(
     recording: &Recording,
     walk: &WalkLine,
-    stack: &Stack,
-    placed: &Placed,
+    stack: &ObservedStack,
+    placed: &PlacedObservation,
     found: &SnapshotResult,
 ) -> Result<(), RecordingDifference> {
     let recorded = &walk.result;
@@ -182,8 +180,9 @@ fn compare(
         let differs = |what| Err(RecordingDifference::Callback(index, what));
         let sp = line.registers.as_ref().map(|registers| registers[4].0);
         let report = &made.frame_report;
-        let is_it =
-            |(_, it): &(usize, &Activation)| it.ip == line.ip.0 && sp.is_none_or(|sp| it.sp == sp);
+        let is_it = |(_, it): &(usize, &ObservedActivation)| {
+            it.ip == line.ip.0 && sp.is_none_or(|sp| it.sp == sp)
+        };
         let mut candidates = stack.activations.iter().enumerate().filter(is_it);
         let is_there = candidates.any(|(at, _)| placed.label(at).as_ref() == Some(&report.label));
         if !is_there || report.function.is_some() != line.function.is_some() {
@@ -193,7 +192,7 @@ fn compare(
             return differs("size of its context");
         }
         let Some((sp, context)) = sp.zip(report.context) else { continue };
-        if context.registers.get(Gpr::Rsp) != placed.space.small(sp) {
+        if context.registers.get(Gpr::Rsp) != placed.small(sp) {
             return differs("rsp");
         }
         if line.context_flags.is_some_and(|flags| flags.0 != u64::from(context.flags)) {

@@ -1,13 +1,14 @@
-//! The stack of a recorded walk: activations and Frames, still at their recorded addresses.
+//! The stack of a recorded walk.
 
-use super::space::{UNKNOWN_SIZE, bounds};
+use crate::run::observed::{ObservedActivation, ObservedFrame, ObservedStack};
 use clr_recording::{
-    CALLER, RecordedNames, Recording, RecordingLoadError, RecordingReplay, TARGET, WalkLine,
+    CALLER, RecordedNames, Recording, RecordingLoadError, RecordingReplay, StackLine, TARGET,
+    WalkLine,
 };
 use clr_runtime::explain::{NamedAddress, Names as _};
 use clr_runtime::frame::layout::{self, FrameConvention};
 use clr_runtime::frame::{FrameReader, FrameShape};
-use clr_runtime::{Context, ExceptionState, FrameKind, Funclet, MethodKind};
+use clr_runtime::{Context, ExceptionState, MethodKind};
 use clr_unwind::{Gpr, Memory as _, Registers};
 use clr_walker::profiling::FunctionId;
 use clr_world::synthetic::CodeLocation;
@@ -22,96 +23,60 @@ const NAMELESS: &str = "(dynamic method)";
 const UNKNOWN: &str = "(unknown method)";
 /// Offset of native activations in their functions, in bytes: after any prologue.
 const NATIVE_OFFSET: u64 = 0x20;
+/// Size in bytes of a stack whose lower bound was not recorded.
+const UNKNOWN_SIZE: u64 = 8 << 20;
 /// Space in bytes for the code at the leaf, of which nothing was recorded.
 const LEAF_ROOM: u64 = 0x40;
 
-/// An activation of the recorded thread.
-#[derive(Clone, Debug)]
-pub(super) struct Activation {
-    /// Name of the function.
-    pub(super) function: String,
-    /// Offset of rip from the function's start in bytes.
-    pub(super) offset: u64,
-    pub(super) place: CodeLocation,
-    pub(super) kind: MethodKind,
-    pub(super) funclet: Option<Funclet>,
-    /// Nonvolatile registers that unwinding restores, the ones pushed first in front.
-    pub(super) saves: Vec<Gpr>,
-    /// rip (VA).
-    pub(super) ip: u64,
-    /// rsp (VA).
-    pub(super) sp: u64,
-}
-
-/// An explicit Frame of the recorded thread.
-#[derive(Clone, Debug)]
-pub(super) struct Frame {
-    pub(super) kind: FrameKind,
-    /// Address (VA).
-    pub(super) at: u64,
-    /// rip and rsp (VA) of the code that the Frame leads to, if there is any.
-    pub(super) target: Option<(u64, u64)>,
-    /// Name of the method in the Frame, if there is one.
-    pub(super) method: Option<String>,
-    /// ContextFlags of its CONTEXT, if it has one.
-    pub(super) context_flags: u32,
-}
-
-/// The stack of a recorded thread.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Stack {
-    /// Activations, leaf first, with ascending rsp.
-    pub(super) activations: Vec<Activation>,
-    /// Frames, topmost first.
-    pub(super) frames: Vec<Frame>,
-    pub(super) exceptions: ExceptionState,
-}
-
-impl Stack {
-    /// Reads the stack of a walk, as the runtime sees it in a replay.
-    pub(super) fn read(
-        recording: &Recording,
-        replay: &mut RecordingReplay<'_>,
-        walk: &WalkLine,
-    ) -> Result<Self, RecordingLoadError> {
-        let reached = replay.stops(walk)?;
-        let reader = Reader { recording, replay, walk };
-        let frames = reader.frames();
-        let mut activations: Vec<Activation> = Vec::new();
-        let mut elsewhere: Vec<Activation> = Vec::new();
-        for frame in &reached {
-            let activation = reader.managed(&frame.registers);
-            // A seed can be anywhere, off the stack and in the middle of a word.
-            if reader.is_off(frame.registers.rsp()) {
-                elsewhere.push(activation);
-                continue;
-            }
-            if activations.last().is_some_and(|last| last.sp >= activation.sp) {
-                elsewhere.extend(activations.drain(..).filter(Activation::is_managed));
-            }
-            activations.push(activation);
-            activations.extend(frame.native_caller.map(|caller| reader.native(&caller)));
+/// Reads the stack of a walk, still at its recorded addresses, as the runtime sees it in a replay.
+pub(super) fn read(
+    recording: &Recording,
+    replay: &mut RecordingReplay<'_>,
+    walk: &WalkLine,
+) -> Result<ObservedStack, RecordingLoadError> {
+    let reached = replay.stops(walk)?;
+    let reader = Reader { recording, replay, walk };
+    let frames = reader.frames();
+    let mut activations: Vec<ObservedActivation> = Vec::new();
+    let mut elsewhere: Vec<ObservedActivation> = Vec::new();
+    for frame in &reached {
+        let activation = reader.managed(&frame.registers);
+        // A seed can be anywhere, off the stack and in the middle of a word.
+        if reader.is_off(frame.registers.rsp()) {
+            elsewhere.push(activation);
+            continue;
         }
-        if let Some(seed) = &walk.call.seed {
-            let activation = reader.managed(&seed.registers());
-            elsewhere.extend(Some(activation).filter(Activation::is_managed));
+        if activations.last().is_some_and(|last| last.sp >= activation.sp) {
+            elsewhere.extend(activations.drain(..).filter(ObservedActivation::is_managed));
         }
-        let ends = activations.last().is_some_and(Activation::is_managed);
-        if let Some(last) = reached.last().filter(|_| ends) {
-            activations.push(native(NATIVE.to_owned(), 0, last.caller_sp));
-        }
-        // Of a call that was refused the Frames alone say which methods are on the stack.
-        for (ip, sp) in frames.iter().filter_map(|frame| frame.target) {
-            if activations.last().is_none_or(|last| last.sp < sp) && !reader.is_off(sp) {
-                let mut registers = Registers { rip: ip, ..Registers::default() };
-                registers.set(Gpr::Rsp, sp);
-                activations.push(reader.managed(&registers));
-            }
-        }
-        reader.add_code(&mut activations, elsewhere, &frames);
-        reader.add_leaf(&mut activations, &frames);
-        Ok(Self { activations, frames, exceptions: reader.exceptions() })
+        activations.push(activation);
+        activations.extend(frame.native_caller.map(|caller| reader.native(&caller)));
     }
+    if let Some(seed) = &walk.call.seed {
+        let activation = reader.managed(&seed.registers());
+        elsewhere.extend(Some(activation).filter(ObservedActivation::is_managed));
+    }
+    let ends = activations.last().is_some_and(ObservedActivation::is_managed);
+    if let Some(last) = reached.last().filter(|_| ends) {
+        activations.push(native(NATIVE.to_owned(), 0, last.caller_sp));
+    }
+    // Of a call that was refused the Frames alone say which methods are on the stack.
+    for (ip, sp) in frames.iter().filter_map(|frame| frame.target) {
+        if activations.last().is_none_or(|last| last.sp < sp) && !reader.is_off(sp) {
+            let mut registers = Registers { rip: ip, ..Registers::default() };
+            registers.set(Gpr::Rsp, sp);
+            activations.push(reader.managed(&registers));
+        }
+    }
+    reader.add_code(&mut activations, elsewhere, &frames);
+    reader.add_leaf(&mut activations, &frames);
+    Ok(ObservedStack { activations, frames, exceptions: reader.exceptions() })
+}
+
+/// Returns the lower and the upper bound of a recorded stack (VA).
+pub(super) fn bounds(stack: &StackLine) -> (u64, u64) {
+    let base = stack.base.0;
+    (stack.limit.map_or(base.saturating_sub(UNKNOWN_SIZE), |limit| limit.0), base)
 }
 
 struct Reader<'s, 'r> {
@@ -127,7 +92,7 @@ impl Reader<'_, '_> {
         threads.iter().find(|it| it.os == os).map(|it| it.exceptions.clone()).unwrap_or_default()
     }
 
-    fn frames(&self) -> Vec<Frame> {
+    fn frames(&self) -> Vec<ObservedFrame> {
         let runtime = self.replay.runtime();
         let memory = &*runtime.memory.borrow();
         let mut frames = Vec::new();
@@ -139,7 +104,7 @@ impl Reader<'_, '_> {
             let updated = frame.update(&mut context, &runtime.identities).is_ok();
             let registers = context.registers;
             let leads = updated && registers.rip != 0;
-            frames.push(Frame {
+            frames.push(ObservedFrame {
                 kind: frame.kind,
                 at,
                 target: leads.then(|| (registers.rip, registers.rsp())),
@@ -166,7 +131,7 @@ impl Reader<'_, '_> {
         Some(function.map_or_else(|| UNKNOWN.to_owned(), |function| method_name(&function.name)))
     }
 
-    fn managed(&self, registers: &Registers) -> Activation {
+    fn managed(&self, registers: &Registers) -> ObservedActivation {
         let runtime = self.replay.runtime();
         let (ip, sp) = (registers.rip, registers.rsp());
         let Some(managed) = runtime.code.find(ip) else { return self.native(registers) };
@@ -177,7 +142,7 @@ impl Reader<'_, '_> {
         } else {
             CodeLocation::Heap
         };
-        Activation {
+        ObservedActivation {
             function: method_name(&managed.method.name),
             offset: ip.wrapping_sub(managed.code.start),
             place,
@@ -214,7 +179,7 @@ impl Reader<'_, '_> {
         saved.filter(is_saved).collect()
     }
 
-    fn native(&self, registers: &Registers) -> Activation {
+    fn native(&self, registers: &Registers) -> ObservedActivation {
         let (ip, sp) = (registers.rip, registers.rsp());
         let runtime = self.replay.runtime();
         let named = RecordedNames::new(self.recording, runtime).place(ip);
@@ -241,9 +206,9 @@ impl Reader<'_, '_> {
     /// Adds methods whose code a seed names, although they are not on the stack, at its leaf.
     fn add_code(
         &self,
-        activations: &mut Vec<Activation>,
-        elsewhere: Vec<Activation>,
-        frames: &[Frame],
+        activations: &mut Vec<ObservedActivation>,
+        elsewhere: Vec<ObservedActivation>,
+        frames: &[ObservedFrame],
     ) {
         for mut activation in elsewhere {
             if activations.iter().any(|it| it.ip == activation.ip) {
@@ -258,7 +223,7 @@ impl Reader<'_, '_> {
     }
 
     /// Adds the activation in which the thread is, unless it is the first one already.
-    fn add_leaf(&self, activations: &mut Vec<Activation>, frames: &[Frame]) {
+    fn add_leaf(&self, activations: &mut Vec<ObservedActivation>, frames: &[ObservedFrame]) {
         let first = activations.first().map(|first| (first.ip, first.sp));
         let lowest = lowest(activations, frames);
         let leaf = self.walk.target_registers();
@@ -283,14 +248,8 @@ impl Reader<'_, '_> {
 }
 
 /// Returns the lowest address of a stack (VA).
-fn lowest(activations: &[Activation], frames: &[Frame]) -> Option<u64> {
+fn lowest(activations: &[ObservedActivation], frames: &[ObservedFrame]) -> Option<u64> {
     activations.iter().map(|it| it.sp).chain(frames.iter().map(|it| it.at)).min()
-}
-
-impl Activation {
-    fn is_managed(&self) -> bool {
-        self.place != CodeLocation::Native
-    }
 }
 
 /// Returns the name of a method as a label of a text can have it: `@` begins a version of the code.
@@ -299,8 +258,8 @@ fn method_name(name: &str) -> String {
 }
 
 /// Creates an activation of native code at an ip and rsp (VA).
-fn native(function: String, ip: u64, sp: u64) -> Activation {
-    Activation {
+fn native(function: String, ip: u64, sp: u64) -> ObservedActivation {
+    ObservedActivation {
         function,
         offset: NATIVE_OFFSET,
         place: CodeLocation::Native,

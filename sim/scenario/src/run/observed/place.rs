@@ -1,41 +1,56 @@
-//! The recorded stack as a synthetic thread.
+//! An observed stack as a synthetic thread.
 
 use super::space::Space;
-use super::stack::{Activation, Stack};
-use crate::PlacedThread;
-use clr_recording::{Recording, WalkLine};
-use clr_runtime::{
-    ContextSafety, ExceptionTracker, MethodKind, RunningFunclet, Suspension, ThreadLife,
-};
-use clr_walker::profiling::EventMask;
+use super::{ObservedActivation, ObservedStack};
+use clr_runtime::generation::Generation;
+use clr_runtime::{ExceptionTracker, MethodKind, RunningFunclet};
 use clr_world::synthetic::{
     MAX_OFFSET, PROLOGUE, SyntheticActivation, SyntheticFrame, SyntheticThread,
 };
 
-/// Address of memory in place of a Thread object (VA).
-pub(super) const NO_THREAD: u64 = 0x11_0000_0000;
-/// Size of that memory in bytes.
-const NO_THREAD_SIZE: u64 = 0x1000;
 /// Size of the frame of the last activation in bytes.
 const LAST_FRAME: u64 = 0x40;
 
-/// A recorded stack in a text.
+/// An observed stack in a text.
 #[derive(Clone, Debug)]
-pub(super) struct Placed {
-    pub(super) thread: SyntheticThread,
-    pub(super) space: Space,
+pub struct PlacedObservation {
+    /// The thread: activations, Frames, exceptions and bounds. Its other state is the usual one.
+    pub thread: SyntheticThread,
+    space: Space,
 }
 
-impl Placed {
+impl PlacedObservation {
+    /// Places a stack of a runtime. `bounds` are its lower and upper bound (VA), if they are known, and `others` more
+    /// addresses that a walk of it depends on.
+    ///
+    /// Each Frame leads to the activation that it led to, if there is one.
+    #[must_use]
+    pub fn new(
+        stack: &ObservedStack,
+        generation: Generation,
+        bounds: Option<(u64, u64)>,
+        others: &[u64],
+    ) -> Self {
+        let activations = stack.activations.iter().map(|it| it.sp);
+        let frames = stack.frames.iter().map(|it| it.at);
+        let used = others.iter().copied().chain(activations).chain(frames);
+        let space = Space::new(bounds, used);
+        let placed = Self::with_code(stack, generation, space, &[]);
+        let missed = placed.missed(stack);
+        if missed.is_empty() {
+            return placed;
+        }
+        Self::with_code(stack, generation, space, &missed)
+    }
+
     /// Places a stack. Activations with an index in `pinned` get code of their own.
-    pub(super) fn new(
-        recording: &Recording,
-        walk: &WalkLine,
-        stack: &Stack,
+    fn with_code(
+        stack: &ObservedStack,
+        generation: Generation,
+        space: Space,
         pinned: &[usize],
     ) -> Self {
-        let space = Space::new(walk, used(walk, stack));
-        let mut thread = SyntheticThread::new(recording.generation);
+        let mut thread = SyntheticThread::new(generation);
         thread.stack = space.bounds;
         thread.activations = activations(stack, &space, pinned);
         let function = |target: Option<(u64, u64)>| {
@@ -54,11 +69,7 @@ impl Placed {
                 context_flags: frame.context_flags,
             })
             .collect();
-        set_state(&mut thread, walk);
         thread.exceptions.inconsistent = stack.exceptions.inconsistent;
-        if stack.exceptions.inconsistent {
-            thread.forbid_suspend = 0;
-        }
         let tracker = |tracker: &ExceptionTracker| ExceptionTracker {
             unwound: tracker.unwound.map(|(above, to)| (space.small(above), space.small(to))),
             funclet: tracker.funclet.map(|funclet| RunningFunclet {
@@ -68,50 +79,48 @@ impl Placed {
             ..*tracker
         };
         thread.exceptions.trackers = stack.exceptions.trackers.iter().map(tracker).collect();
-        let regions = walk.stack.iter().flat_map(|stack| &stack.regions);
-        thread.blocks.extend(regions.map(|(at, size, _)| (space.small(at.0), *size)));
         Self { thread, space }
     }
 
+    /// Returns the small address of a real one (VA). Addresses on the stack and near it keep their distance from its base.
+    #[must_use]
+    pub fn small(&self, address: u64) -> u64 {
+        self.space.small(address)
+    }
+
     /// Returns the label of an activation.
-    pub(super) fn label(&self, index: usize) -> Option<String> {
+    #[must_use]
+    pub fn label(&self, index: usize) -> Option<String> {
         let SyntheticActivation { function, offset, .. } = self.thread.activations.get(index)?;
         Some(format!("{function}+{offset:#x}"))
     }
 
     /// Returns the activations to which a Frame does not lead, although it should: another activation
     /// of the same function is nearer.
-    pub(super) fn missed(&self, stack: &Stack) -> Vec<usize> {
+    fn missed(&self, stack: &ObservedStack) -> Vec<usize> {
         let activations = &self.thread.activations;
         let ends = || activations.iter().skip(1).map(|it| it.sp).chain([u64::MAX]);
         let mut missed = Vec::new();
-        for (frame, recorded) in self.thread.frames.iter().zip(&stack.frames) {
+        for (frame, observed) in self.thread.frames.iter().zip(&stack.frames) {
             let Some(function) = &frame.leads_to else { continue };
             let mut there = activations.iter().zip(ends());
             let found = there.position(|(it, end)| it.function == *function && frame.at < end);
-            let wanted = recorded.target.and_then(|target| stack.index_of(target));
+            let wanted = observed.target.and_then(|target| stack.index_of(target));
             missed.extend(wanted.filter(|_| found != wanted));
         }
         missed
     }
 }
 
-/// Returns the addresses (VA) on which a walk depends.
-fn used<'s>(walk: &WalkLine, stack: &'s Stack) -> impl Iterator<Item = u64> + use<'s> {
-    let seed = walk.call.seed.as_ref().map(|seed| seed.registers().rsp());
-    let activations = stack.activations.iter().map(|it| it.sp);
-    seed.into_iter().chain(activations).chain(stack.frames.iter().map(|it| it.at))
-}
-
 /// Returns the activations of a text. Those with the same frame share the code of their function, the
 /// others have versions of it.
-fn activations(stack: &Stack, space: &Space, pinned: &[usize]) -> Vec<SyntheticActivation> {
+fn activations(stack: &ObservedStack, space: &Space, pinned: &[usize]) -> Vec<SyntheticActivation> {
     let mut placed: Vec<(SyntheticActivation, u64)> = Vec::new();
     let mut ends = stack.activations.iter().skip(1).map(|next| space.small(next.sp));
     for (index, activation) in stack.activations.iter().enumerate() {
         let sp = space.small(activation.sp);
         let next = ends.next();
-        let size = next.unwrap_or(sp + LAST_FRAME).wrapping_sub(sp);
+        let size = next.unwrap_or_else(|| sp.wrapping_add(LAST_FRAME)).wrapping_sub(sp);
         let saves = if next.is_some() { activation.saves.clone() } else { Vec::new() };
         let mut new = SyntheticActivation {
             function: name(activation, &placed),
@@ -142,7 +151,7 @@ fn activations(stack: &Stack, space: &Space, pinned: &[usize]) -> Vec<SyntheticA
 }
 
 /// Returns the name of an activation's function. Methods of different kinds need different names.
-fn name(activation: &Activation, placed: &[(SyntheticActivation, u64)]) -> String {
+fn name(activation: &ObservedActivation, placed: &[(SyntheticActivation, u64)]) -> String {
     let is_managed = |kind: MethodKind, other: &SyntheticActivation| {
         let method = other.function.split('@').next();
         method == Some(&activation.function) && other.kind != kind
@@ -155,53 +164,8 @@ fn name(activation: &Activation, placed: &[(SyntheticActivation, u64)]) -> Strin
 }
 
 /// Returns an offset in bytes that a text accepts: behind the prologue, and not too large.
-fn offset(activation: &Activation, index: usize) -> u32 {
+fn offset(activation: &ObservedActivation, index: usize) -> u32 {
     let first = u32::from(PROLOGUE) + u32::from(index > 0);
     let offset = u32::try_from(activation.offset % u64::from(MAX_OFFSET)).unwrap_or(first);
     offset.max(first)
-}
-
-/// Sets the state of the thread and its process.
-fn set_state(thread: &mut SyntheticThread, walk: &WalkLine) {
-    let state = &walk.state;
-    thread.cooperative = state.mode.as_deref() == Some("coop");
-    thread.hijack_locked = state.hijack_lock_held;
-    thread.forbid_suspend = u32::from(state.forbid_suspend);
-    if state.in_system_call {
-        thread.safety = ContextSafety::InSystemCall;
-    }
-    match state.target.as_deref() {
-        Some("dead") => thread.life = ThreadLife::Dead,
-        Some("invalid") => thread.blocks.push((NO_THREAD, NO_THREAD_SIZE)),
-        _ => {}
-    }
-    let process = &mut thread.process;
-    process.started = state.ee_started.unwrap_or(true);
-    if state.snapshot_enabled == Some(false) {
-        process.event_mask = EventMask::default();
-    }
-    let stranger = PlacedThread::Other.os();
-    if state.runtime_suspending {
-        process.suspension = Suspension::Suspending(stranger);
-    } else if state.runtime_suspended_by_profiler {
-        process.suspension = Suspension::Suspended(stranger);
-    }
-    if state.runtime_suspended_by_profiler {
-        process.suspended_by_profiler = true;
-        process.profiler_suspensions = 1;
-    }
-}
-
-impl Stack {
-    /// Returns the index of the activation with this ip and rsp (VA).
-    pub(super) fn index_of(&self, (ip, sp): (u64, u64)) -> Option<usize> {
-        self.activations.iter().position(|it| (it.ip, it.sp) == (ip, sp))
-    }
-
-    /// Returns true if rsp ascends from the leaf to the root by whole words.
-    pub(super) fn ascends(&self) -> bool {
-        self.activations.is_sorted_by(|one, next| {
-            next.sp.checked_sub(one.sp).is_some_and(|size| size >= 8 && size.is_multiple_of(8))
-        })
-    }
 }

@@ -1,10 +1,7 @@
-//! Addresses of a recorded process, made small.
+//! Addresses of a real process, made small.
 
-use clr_recording::{StackLine, WalkLine};
 use clr_world::synthetic::STACK;
 
-/// Size in bytes of a stack whose lower bound was not recorded.
-pub(super) const UNKNOWN_SIZE: u64 = 8 << 20;
 /// Distance in bytes from the stack's bounds at which addresses keep their distance.
 const NEAR: u64 = 16 << 20;
 /// Lower bound of a stack that does not fit the usual bounds (VA).
@@ -16,45 +13,40 @@ const ELSEWHERE: u64 = 0x4000_0000;
 /// Limit of the distance in bytes between two addresses elsewhere that keep their distance.
 const REACH: u64 = 0x1000_0000;
 
-/// Returns the lower and the upper bound of a recorded stack (VA).
-pub(super) fn bounds(stack: &StackLine) -> (u64, u64) {
-    let base = stack.base.0;
-    (stack.limit.map_or(base.saturating_sub(UNKNOWN_SIZE), |limit| limit.0), base)
-}
-
-/// The recorded stack and its place in a text.
+/// A stack of a real process and its place in a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Space {
-    /// Bounds of the recorded stack (VA), if there is one.
-    recorded: Option<(u64, u64)>,
+    /// Bounds of the real stack (VA), if it is known.
+    real: Option<(u64, u64)>,
     /// Bounds in the text (VA).
     pub(super) bounds: (u64, u64),
 }
 
 impl Space {
-    /// Chooses the usual bounds if all of `used`, the addresses (VA) that the walk depends on, lie in
+    /// Chooses the usual bounds if all of `used`, the addresses (VA) that a walk depends on, lie in
     /// them or far away.
-    pub(super) fn new(walk: &WalkLine, used: impl Iterator<Item = u64>) -> Self {
-        let Some((limit, base)) = walk.stack.as_ref().map(bounds) else {
-            return Self { recorded: None, bounds: STACK };
+    pub(super) fn new(real: Option<(u64, u64)>, used: impl Iterator<Item = u64>) -> Self {
+        let Some((limit, base)) = real else {
+            return Self { real: None, bounds: STACK };
         };
         let usual = base.saturating_sub(STACK.1 - STACK.0);
         let mut used = used;
         let fits = used.all(|at| at >= usual || at < limit.saturating_sub(NEAR)) && limit <= usual;
-        let bounds = if fits { STACK } else { (LARGE, LARGE + base.saturating_sub(limit)) };
-        Self { recorded: Some((limit, base)), bounds }
+        let bounds =
+            if fits { STACK } else { (LARGE, LARGE.saturating_add(base.saturating_sub(limit))) };
+        Self { real: Some((limit, base)), bounds }
     }
 
-    /// Returns the small address of a recorded one (VA). Addresses on the stack and near it keep
+    /// Returns the small address of a real one (VA). Addresses on the stack and near it keep
     /// their distance from its base.
     pub(super) fn small(&self, address: u64) -> u64 {
         let canonical = address < 1 << 47;
         if address < NEVER_MAPPED || !canonical {
             return address;
         }
-        if let Some((limit, base)) = self.recorded
+        if let Some((limit, base)) = self.real
             && address >= limit.saturating_sub(NEAR)
-            && address < base + NEAR
+            && address < base.saturating_add(NEAR)
         {
             let at = self.bounds.1.wrapping_add(address.wrapping_sub(base));
             if (NEVER_MAPPED..ELSEWHERE).contains(&at) {

@@ -1,0 +1,3 @@
+//! Tests of each module, by its public items.
+
+mod paste;

@@ -26,6 +26,7 @@ mod sequences;
 mod show;
 mod texts;
 mod trace;
+mod whole;
 
 use crate::args::Cli;
 use crate::render::console::{Console, Quiet};

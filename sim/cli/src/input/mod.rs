@@ -3,7 +3,7 @@
 pub(crate) mod dump;
 pub(crate) mod program;
 
-use crate::output::unwritable;
+use crate::output;
 use crate::render::code::Code;
 use crate::render::error::CliError;
 use clr_recording::Sequence;
@@ -128,7 +128,7 @@ impl Source {
         let Place::Disk(path) = &self.place else {
             return Err(self.error("is embedded, and cannot be written to"));
         };
-        fs::write(path, text).map_err(|error| unwritable(&self.name, &error))
+        output::replace(path, text)
     }
 
     /// Returns true if the input is a text, by its name.

@@ -9,6 +9,7 @@ mod errors;
 mod explain;
 mod fields;
 mod histories;
+mod hostile;
 mod images;
 mod import;
 mod inspect;

@@ -7,6 +7,7 @@ use crate::input::program::{self, Names, ProgramFixture};
 use crate::output::Replacing;
 use crate::render::console::Console;
 use crate::render::error::CliError;
+use crate::render::json::escaped;
 use crate::render::unwind_data::Hex;
 use clr_codegen::{CallingConvention, CodeKind, FunctionIndex, LinkedProgram, Unit};
 use clr_scenario::Keyword as _;
@@ -114,9 +115,8 @@ pub(crate) fn emit(args: &EmitArgs, console: &mut Console<'_>) -> Result<u8, Cli
 }
 
 fn json(value: &impl Serialize) -> Result<Vec<u8>, CliError> {
-    let mut text = serde_json::to_vec_pretty(value).map_err(io::Error::from)?;
-    text.push(b'\n');
-    Ok(text)
+    let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
+    Ok((escaped(&text) + "\n").into_bytes())
 }
 
 const fn file_name(kind: CodeKind, convention: CallingConvention) -> &'static str {

@@ -11,7 +11,7 @@ use clr_recording::vectors::fuzz::FuzzFile;
 use clr_recording::vectors::replay::VectorReplay;
 use clr_recording::vectors::win64::VectorFile;
 use clr_recording::vectors::{self, FormatError};
-use clr_scenario::nearest;
+use clr_scenario::{MAX_TEXT, nearest};
 use clr_unwind::PeImage;
 use clr_unwind::compat::Rules;
 use std::borrow::Cow;
@@ -102,14 +102,21 @@ impl Source {
     /// Returns the bytes as they are stored.
     pub(crate) fn read(&self) -> Result<Cow<'static, [u8]>, CliError> {
         match &self.place {
-            Place::Disk(path) => match read_up_to(path, FILE_LIMIT) {
+            Place::Disk(path) => match read_up_to(path, self.limit()) {
                 Ok(Some(bytes)) => Ok(Cow::Owned(bytes)),
-                Ok(None) => Err(self.error(format_args!("has more than {FILE_LIMIT:#x} bytes"))),
+                Ok(None) => {
+                    Err(self.error(format_args!("has more than {:#x} bytes", self.limit())))
+                }
                 Err(error) => Err(unreadable(&self.name, &error)),
             },
             Place::Embedded(bytes) => Ok(Cow::Borrowed(bytes)),
             Place::Text(text) => Ok(Cow::Owned(text.as_bytes().to_vec())),
         }
+    }
+
+    /// Returns the limit of the bytes that are read.
+    fn limit(&self) -> u64 {
+        if self.is_program() { MAX_TEXT as u64 } else { FILE_LIMIT }
     }
 
     /// Returns true if the input is the file at a path, however it is named there.

@@ -257,7 +257,7 @@ impl Server<'_> {
         let Ok(address) = uri.parse::<Uri>() else { return Ok(()) };
         let source = Source::of_text(&check::name_of(uri), &document.text);
         let made = ProgramFixture::read(&source)
-            .and_then(|fixture| blessed(&fixture, &source, Generations::ALL));
+            .and_then(|fixture| blessed(&fixture, &source, Generations::ALL, check::LIMIT));
         let text = match made {
             Ok(text) if text == document.text => {
                 return self.show(MessageType::INFO, "the expectations hold already".to_owned());

@@ -3,6 +3,7 @@
 mod as_tests;
 mod begin;
 mod compare;
+mod damaged;
 mod diagnose;
 mod emit;
 mod errors;

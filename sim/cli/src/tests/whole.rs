@@ -1,4 +1,4 @@
-//! Files that are written whole or not at all: what stays of the old one. What the system refuses is in `tests/faults`.
+//! Files that are written whole or not at all: what stays of the old one. What the system refuses is in `tests/it/faults`.
 
 use super::*;
 

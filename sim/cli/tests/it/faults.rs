@@ -3,8 +3,6 @@
 //! After each: the old files or the new ones, nothing else in the folder, an exit code that the help has, an error that
 //! names the file, and no hang. The faults are real: limits of the process, and system calls that `strace` has fail.
 
-#![cfg(target_os = "linux")]
-
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -21,7 +19,7 @@ const TEXT: &str = r#"function   "main" { body { work 9 } }
 stop at="main+0x4"
 "#;
 const FAILS: &str =
-    include_str!("../../../fixtures/gallery/hazards/h-08-callback-takes-a-lock.kdl");
+    include_str!("../../../../fixtures/gallery/hazards/h-08-callback-takes-a-lock.kdl");
 const RECORDING: &str = "clr/win31-async-alloc.walks.jsonl.gz";
 
 /// The files of a folder, by name.

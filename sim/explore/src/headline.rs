@@ -100,7 +100,7 @@ pub fn visible(text: &str) -> String {
 pub const fn is_visible(char: char) -> bool {
     let is_noncharacter = matches!(char, '\u{fdd0}'..='\u{fdef}') || char as u32 & 0xfffe == 0xfffe;
     let changes_layout = matches!(char, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
         | '\u{e0000}'..='\u{e007f}');
     let is_control = matches!(char, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}');
     !(is_control || changes_layout || is_noncharacter)

@@ -17,12 +17,15 @@ mod report;
 mod tests;
 
 use args::{Cli, Command, renamed};
+use clr_explore::is_visible;
 use commands::{
     begin, compare, derived, diagnose, emit, explain, explore, fmt, generate, import, inspect,
     lint, list, matrix, minimize, new, replay, rules, run, runtimes, show, trace,
 };
+use render::clean::Clean;
 use render::console::{Console, Quiet};
 use render::error::CliError;
+use render::style::marked;
 use render::wrap::{fit_terminal, width};
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal as _};
@@ -57,22 +60,27 @@ pub fn main() -> ExitCode {
 /// Runs the tool and returns its exit code. The first of `args` is the name of the tool.
 fn run_tool(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) -> u8 {
     let args: Vec<_> = args.into_iter().collect();
-    console.json = args.iter().any(|arg| arg == "--json");
+    let json = args.iter().any(|arg| arg == "--json");
+    let (mut out, mut err) = (Clean::new(&mut *console.out), Clean::new(&mut *console.err));
+    let console = &mut Console { out: &mut out, err: &mut err, json, ..*console };
     let result = match renamed(&args) {
         Some(error) => Err(error),
-        None => match Cli::parse_within(args, width()) {
+        None => match Cli::parse_within(args.clone(), width()) {
             Ok(cli) => command(cli, console),
-            Err(answer) => help_or_usage(&answer, console),
+            Err(answer) => help_or_usage(&answer, &args, console),
         },
     };
     let result = result.and_then(|code| {
         console.out.flush()?;
         Ok(code)
     });
-    result.unwrap_or_else(|error| {
+    let code = result.unwrap_or_else(|error| {
         console.print_error(&error);
         UNUSABLE
-    })
+    });
+    // Without a stream for errors nobody hears of this.
+    let _: io::Result<()> = console.err.flush();
+    code
 }
 
 fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, CliError> {
@@ -122,13 +130,20 @@ fn is_left_out(feature: &str) -> CliError {
 }
 
 /// Prints help, version or a usage error, all of which clap returns as errors.
-fn help_or_usage(answer: &clap::Error, console: &mut Console<'_>) -> Result<u8, CliError> {
+fn help_or_usage(
+    answer: &clap::Error,
+    args: &[OsString],
+    console: &mut Console<'_>,
+) -> Result<u8, CliError> {
     let text = answer.render();
     if answer.use_stderr() {
-        write!(console.err, "{}", text.ansi())?;
+        // An argument may have sequences, and would pass as styles.
+        let is_plain = args.iter().all(|arg| arg.to_string_lossy().chars().all(is_visible));
+        let text = if is_plain { marked(&text.ansi().to_string()) } else { text.to_string() };
+        write!(console.err, "{text}")?;
         Ok(UNUSABLE)
     } else {
-        write!(console.out, "{}", text.ansi())?;
+        write!(console.out, "{}", marked(&text.ansi().to_string()))?;
         Ok(PASSED)
     }
 }

@@ -1,11 +1,14 @@
 //! Files that commands write. A file that is there is replaced only if somebody says so.
 
+mod whole;
+
 use crate::input::{PROGRAM, Source, slashed};
 use crate::render::error::CliError;
 use clap::Args;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::io::{self, ErrorKind, Read as _};
 use std::path::Path;
+use whole::Prepared;
 
 /// The permission to replace files.
 #[derive(Clone, Copy, Debug, Args)]
@@ -45,13 +48,51 @@ impl Replacing {
         Self { force: self.force || is_page(path) }.check(path)
     }
 
-    /// Writes a file. One that is there already is an error without `--force`.
+    /// Writes a file, whole or not at all. One that is there already is an error without `--force`.
     pub(crate) fn write(self, path: &Path, content: impl AsRef<[u8]>) -> Result<(), CliError> {
-        let create = if self.force { File::create(path) } else { File::create_new(path) };
-        let written = create.and_then(|mut file| file.write_all(content.as_ref()));
-        written.map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => is_there(path),
-            _ => unwritable(&slashed(path), &error),
+        self.write_all(&[(path, content.as_ref())])
+    }
+
+    /// Writes files. If one cannot be written, none that is new stays, and none is replaced for want of space.
+    pub(crate) fn write_all(self, files: &[(&Path, &[u8])]) -> Result<(), CliError> {
+        let prepared = files.iter().map(|(path, content)| {
+            let prepared = Prepared::new(path, content, self.force);
+            prepared.map(|it| (*path, it)).map_err(|error| unwritten(path, &error))
+        });
+        let prepared: Vec<_> = prepared.collect::<Result<_, _>>()?;
+        let mut new = Vec::new();
+        for (path, file) in prepared {
+            new.extend(file.is_new().then_some(path));
+            if let Err(error) = file.finish() {
+                for path in new {
+                    let _: io::Result<()> = fs::remove_file(path);
+                }
+                return Err(unwritten(path, &error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes files into a folder, which is made if it is not there: none of them, and no folder, if one does not fit.
+    pub(crate) fn write_into(
+        self,
+        folder: &Path,
+        files: &[(&str, Vec<u8>)],
+    ) -> Result<(), CliError> {
+        let is_new = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+        let made: Vec<_> = folder.ancestors().take_while(is_new).collect();
+        let paths: Vec<_> = files.iter().map(|(name, _)| folder.join(name)).collect();
+        let contents: Vec<_> =
+            paths.iter().zip(files).map(|(path, (_, content))| (&**path, &**content)).collect();
+        let is_there = fs::create_dir_all(folder).map_err(|error| {
+            let what = format_args!("no folder can be made there: {}", error.kind());
+            CliError::new(&slashed(folder), what)
+        });
+        is_there.and_then(|()| self.write_all(&contents)).inspect_err(|_| {
+            for folder in made {
+                // Not empty if another process has written into it.
+                let _: io::Result<()> = fs::remove_dir(folder);
+            }
         })
     }
 
@@ -87,6 +128,14 @@ fn is_there(path: &Path) -> CliError {
     CliError::new(&slashed(path), "is there already; --force replaces it").with_code("file-exists")
 }
 
-pub(crate) fn unwritable(name: &str, error: &io::Error) -> CliError {
-    CliError::new(name, format_args!("cannot be written: {}", error.kind()))
+/// Replaces the content of a file, whole or not at all.
+pub(crate) fn replace(path: &Path, content: &str) -> Result<(), CliError> {
+    Replacing { force: true }.write(path, content)
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> CliError {
+    match error.kind() {
+        ErrorKind::AlreadyExists => is_there(path),
+        kind => CliError::new(&slashed(path), format_args!("cannot be written: {kind}")),
+    }
 }

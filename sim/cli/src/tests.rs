@@ -3,12 +3,14 @@
 mod as_tests;
 mod begin;
 mod compare;
+mod damaged;
 mod diagnose;
 mod emit;
 mod errors;
 mod explain;
 mod fields;
 mod histories;
+mod hostile;
 mod images;
 mod import;
 mod import_stacks;
@@ -27,6 +29,7 @@ mod sequences;
 mod show;
 mod texts;
 mod trace;
+mod whole;
 
 use crate::args::Cli;
 use crate::render::console::{Console, Quiet};

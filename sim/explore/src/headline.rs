@@ -80,22 +80,28 @@ pub fn list(names: impl Iterator<Item = String>) -> String {
     }
 }
 
-/// Escapes control characters and characters that change the direction or layout of text.
+/// Escapes the characters that are not [visible](is_visible).
 #[must_use]
 pub fn visible(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for char in text.chars() {
-        if char.is_control() || changes_layout(char) {
-            safe.extend(char.escape_unicode());
-        } else {
+        if is_visible(char) {
             safe.push(char);
+        } else {
+            safe.extend(char.escape_unicode());
         }
     }
     safe
 }
 
-/// Returns true for direction marks, line separators and invisible characters.
-const fn changes_layout(char: char) -> bool {
-    matches!(char, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{2069}' | '\u{feff}')
+/// Returns false for control characters, for those that change the direction or layout of text, and for those that show
+/// nothing: a terminal or a page that got them would do something, or hide something.
+#[must_use]
+pub const fn is_visible(char: char) -> bool {
+    let is_noncharacter = matches!(char, '\u{fdd0}'..='\u{fdef}') || char as u32 & 0xfffe == 0xfffe;
+    let changes_layout = matches!(char, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}');
+    let is_control = matches!(char, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}');
+    !(is_control || changes_layout || is_noncharacter)
 }

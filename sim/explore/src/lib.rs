@@ -100,7 +100,7 @@ pub use explorer::{Explorer, TestedProcess};
 pub use footprint::Footprint;
 pub use headline::headline;
 #[doc(hidden)]
-pub use headline::{list, visible};
+pub use headline::{is_visible, list, visible};
 pub use history::{History, ThreadKind, ThreadStatus, ThreadSummary, Turn, TurnEvent};
 pub use ids::{LockName, ThreadIndex};
 pub use info::Info;

@@ -5,10 +5,13 @@
 
 use crate::session::{Role, Session, SessionError};
 use clr_runtime::generation::Generation;
+use clr_scenario::MAX_TEXT;
 use clr_walker::profiling::HResult;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_void};
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::ptr::{null, null_mut};
 
 /// The status of a call: `clrsim_status`.
@@ -144,13 +147,24 @@ pub unsafe extern "C" fn clrsim_open_file(
     // SAFETY: the caller's promise.
     let opened = unsafe {
         read(path).and_then(|path| {
-            let scenario = std::fs::read_to_string(path)
+            let scenario = read_file(path)
                 .map_err(|error| fail(Status::NoFile, &format!("{path}: {error}")))?;
             open(&scenario, read(runtime)?)
         })
     };
     // SAFETY: the same.
     unsafe { give(opened, session) }
+}
+
+/// Reads the text in a file, up to the first byte that no text can have: some files never end.
+fn read_file(path: &str) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_TEXT as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > MAX_TEXT {
+        let what = format!("has more than {MAX_TEXT} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
+    }
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 unsafe fn give(opened: Result<usize, Status>, session: *mut *mut c_void) -> Status {

@@ -221,7 +221,7 @@ impl Head {
             if !is_known {
                 return Ok(HResult::NO_INTERFACE);
             }
-            self.references.fetch_add(1, Ordering::Relaxed);
+            self.share();
             Ok(HResult::OK)
         })
     }

@@ -59,7 +59,7 @@ pub use run::{
 #[cfg(feature = "recording")]
 pub use run::{RecordingDifference, RecordingRefusal, SequenceRun, SequenceRunError};
 pub use text::{
-    Keyword, Kind, Level, LineColumn, NodePlaces, NodeRule, Parent, Problem, ProblemKind,
+    Keyword, Kind, Level, LineColumn, MAX_TEXT, NodePlaces, NodeRule, Parent, Problem, ProblemKind,
     PropertyRule, RenamedWord, ScenarioError, ScenarioStep, SourceMap, Span, SyntaxError,
     TextDigest, TextDigestError, comment_count, format_text, nearest, upgrade_text,
 };

@@ -128,7 +128,7 @@ pub(crate) unsafe extern "system" fn query_interface<T>(
         let answer = match &object.unknown {
             Unknown::Counted { .. } if are_null => return HResult::INVALID_ARGUMENT,
             Unknown::Counted { extends, references } if extends(&*iid) => {
-                references.fetch_add(1, Ordering::Relaxed);
+                count_one_more(references);
                 Ok(None)
             }
             Unknown::Counted { .. } => Err(HResult::NO_INTERFACE),
@@ -150,9 +150,7 @@ pub(crate) unsafe extern "system" fn add_reference<T>(this: *mut c_void) -> u32 
     // SAFETY: the caller has a reference to an object of T.
     let object = unsafe { &*this.cast::<Object<T>>() };
     match &object.unknown {
-        Unknown::Counted { references, .. } => {
-            references.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
-        }
+        Unknown::Counted { references, .. } => count_one_more(references),
         Unknown::Owned(own) => (own.add_reference)(&object.value),
     }
 }
@@ -162,9 +160,7 @@ pub(crate) unsafe extern "system" fn release<T>(this: *mut c_void) -> u32 {
     let object = this.cast::<Object<T>>();
     // SAFETY: the caller has a reference to an object of T, which it gives up.
     let left = match unsafe { &(*object).unknown } {
-        Unknown::Counted { references, .. } => {
-            references.fetch_sub(1, Ordering::Release).wrapping_sub(1)
-        }
+        Unknown::Counted { references, .. } => count_one_less(references),
         // SAFETY: as above; the owner frees the object.
         Unknown::Owned(own) => return (own.release)(unsafe { &(*object).value }),
     };
@@ -174,6 +170,25 @@ pub(crate) unsafe extern "system" fn release<T>(this: *mut c_void) -> u32 {
         drop(unsafe { Box::from_raw(object) });
     }
     left
+}
+
+/// The number of references that stays: nobody knows how many there are, and the object is never freed.
+const UNCOUNTABLE: u32 = u32::MAX;
+
+/// Counts a reference, and returns the number of all.
+fn count_one_more(references: &AtomicU32) -> u32 {
+    let counted = references.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |before| {
+        (before != UNCOUNTABLE).then(|| before + 1)
+    });
+    counted.map_or(UNCOUNTABLE, |before| before + 1)
+}
+
+/// Counts a reference that is given up, and returns the number of the others.
+fn count_one_less(references: &AtomicU32) -> u32 {
+    let counted = references.fetch_update(Ordering::Release, Ordering::Relaxed, |before| {
+        (before != UNCOUNTABLE).then(|| before.wrapping_sub(1))
+    });
+    counted.map_or(UNCOUNTABLE, |before| before.wrapping_sub(1))
 }
 
 interfaces! {
@@ -258,5 +273,28 @@ where
 
     unsafe fn LockServer(&self, _lock: i32) -> HResult {
         HResult::OK
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{UNCOUNTABLE, count_one_less, count_one_more};
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    #[test]
+    fn references_beyond_the_count_are_never_given_up() {
+        let references = AtomicU32::new(UNCOUNTABLE - 1);
+        assert_eq!(count_one_less(&references), UNCOUNTABLE - 2);
+        for _ in 0..4 {
+            count_one_more(&references);
+        }
+        // It would be 1, and the next release would free an object that 2^32 others have.
+        assert_eq!(references.load(Ordering::Relaxed), UNCOUNTABLE);
+        assert_eq!(count_one_less(&references), UNCOUNTABLE);
+        let last = AtomicU32::new(1);
+        assert_eq!(
+            (count_one_more(&last), count_one_less(&last), count_one_less(&last)),
+            (2, 1, 0)
+        );
     }
 }

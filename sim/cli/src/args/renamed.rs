@@ -1,6 +1,7 @@
 //! Names of commands and options of earlier versions. Nothing answers to an old name, but each says the new one.
 
 use crate::render::error::CliError;
+use crate::render::shell::quoted;
 use std::ffi::OsString;
 
 /// The commands that have another name by now.
@@ -40,16 +41,14 @@ pub(crate) fn renamed(args: &[OsString]) -> Option<CliError> {
         let (name, value) = arg.split_at(arg.find('=').unwrap_or(arg.len()));
         let old =
             OPTIONS.iter().find(|(of, old, _)| now.split(' ').next() == Some(of) && name == *old);
-        let arg = old.map_or_else(|| quoted(&arg), |(_, _, new)| format!("{new}{value}"));
+        let new = |new: &str| match value {
+            "" => new.to_owned(),
+            value => format!("{new}{}", quoted(value)),
+        };
+        let arg = old.map_or_else(|| quoted(&arg), |(_, _, name)| new(name));
         old_name = old_name.or(old.map(|(_, old, new)| (*old, *new)));
         line = format!("{line} {arg}");
     }
     let (old, new) = old_name?;
     Some(CliError::new(old, format_args!("is now {new}: {line}")).with_code("renamed"))
-}
-
-/// Returns an argument as it is typed.
-fn quoted(arg: &str) -> String {
-    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./\\:=@,+\u{a7}".contains(letter);
-    if !arg.is_empty() && arg.chars().all(is_plain) { arg.to_owned() } else { format!("'{arg}'") }
 }

@@ -4,6 +4,7 @@ use super::{Jobs, Json, Limit, On, RulesArg};
 use crate::report::as_tests::TestFormat;
 use clap::Args;
 use std::path::PathBuf;
+use std::time::Duration;
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -87,6 +88,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N|all", default_value = "5")]
     pub(crate) limit: Limit,
 
+    /// The longest time of each search of interleavings; one that has not ended fails
+    #[arg(long, value_name = "SECONDS", default_value = "600")]
+    pub(crate) timeout: u64,
+
     /// Write into scenarios what their snapshots gave, in place of expectations that were not met
     #[arg(long)]
     pub(crate) bless: bool,
@@ -105,4 +110,11 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) json: Json,
+}
+
+impl RunArgs {
+    /// Returns the longest time of a search.
+    pub(crate) const fn limit(&self) -> Duration {
+        Duration::from_secs(self.timeout)
+    }
 }

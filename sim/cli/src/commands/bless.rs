@@ -9,10 +9,12 @@ use crate::render::console::{Console, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
 use crate::render::patch::{patch, write_patch};
+use crate::report::search::within;
 use crate::{PASSED, UNUSABLE};
 use clr_runtime::generation::{Generation, Generations};
-use clr_scenario::{Results, RunOnError};
+use clr_scenario::{HistoryDifference, Results, RunOnError};
 use serde::Serialize;
+use std::time::Duration;
 
 /// The result for one text.
 #[derive(Serialize)]
@@ -41,7 +43,7 @@ pub(crate) fn bless(
     let texts: Vec<_> = sources.iter().filter(|source| source.is_program()).collect();
     let (mut changed, mut failed) = (0, 0);
     for source in &texts {
-        match change(source, on, args.dry_run) {
+        match change(source, on, (args.dry_run, args.limit())) {
             Ok(None) if !args.json.wanted => {}
             Ok(change) => {
                 changed += usize::from(change.is_some());
@@ -76,10 +78,10 @@ pub(crate) fn bless(
 fn change(
     source: &Source,
     on: Generations,
-    dry_run: bool,
+    (dry_run, limit): (bool, Duration),
 ) -> Result<Option<(String, String)>, CliError> {
     let fixture = ProgramFixture::read(source)?;
-    let new = blessed(&fixture, source, on)?;
+    let new = blessed(&fixture, source, on, limit)?;
     if new == fixture.text {
         return Ok(None);
     }
@@ -89,11 +91,12 @@ fn change(
     Ok(Some((fixture.text, new)))
 }
 
-/// Returns the text with the results on these runtimes in its expectations.
+/// Returns the text with the results on these runtimes in its expectations. Each search may take `limit`.
 pub(super) fn blessed(
     fixture: &ProgramFixture,
     source: &Source,
     on: Generations,
+    limit: Duration,
 ) -> Result<String, CliError> {
     let scenario = &fixture.scenario;
     let refused = |generation, error| refused(source, scenario, generation, error);
@@ -104,8 +107,13 @@ pub(super) fn blessed(
         new = clr_scenario::bless(&new, Results::MixedWalks(&reports))?;
     }
     if !scenario.explore.is_empty() {
-        let explored = each(on, |generation| scenario.explore_on(generation), refused)?;
+        let explore = |generation| scenario.explore_on_while(generation, within(limit));
+        let explored = each(on, explore, refused)?;
         let explored: Vec<_> = explored.into_iter().flat_map(|(_, explored)| explored).collect();
+        let mut differences = explored.iter().flat_map(|it| &it.differences);
+        if let Some(stopped) = differences.find(|it| matches!(it, HistoryDifference::Stopped(_))) {
+            return Err(source.error(stopped));
+        }
         new = clr_scenario::bless(&new, Results::Histories(&explored))?;
     }
     if scenario.stops.iter().any(|stop| !stop.expect.is_empty()) {

@@ -8,11 +8,11 @@ use crate::input::program::ProgramFixture;
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
+use crate::render::style::Style;
 use crate::render::unwind_data::Hex;
 use crate::render::words::in_words;
 use crate::render::wrap::{narrow, room, wrapped};
 use crate::report::runtimes::{OnRuntimes, Runtimes, keep};
-use anstyle::Style;
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::profiling::Policy;
 use clr_scenario::{

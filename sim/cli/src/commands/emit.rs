@@ -7,11 +7,11 @@ use crate::input::program::{self, Names, ProgramFixture};
 use crate::output::Replacing;
 use crate::render::console::Console;
 use crate::render::error::CliError;
+use crate::render::json::escaped;
 use crate::render::unwind_data::Hex;
 use clr_codegen::{CallingConvention, CodeKind, FunctionIndex, LinkedProgram, Unit};
 use clr_scenario::Keyword as _;
 use serde::Serialize;
-use std::fs;
 use std::io;
 
 /// Size of a RUNTIME_FUNCTION.
@@ -104,25 +104,19 @@ pub(crate) fn emit(args: &EmitArgs, console: &mut Console<'_>) -> Result<u8, Cli
     files.push(("program.json", json(&map(names))?));
     let folder = &args.output;
     let path_of = |name: &str| crate::input::slashed(&folder.join(name));
-    fs::create_dir_all(folder).map_err(|error| {
-        let name = crate::input::slashed(folder);
-        CliError::new(&name, format_args!("no folder can be made there: {}", error.kind()))
-    })?;
     for (name, _) in &files {
         Replacing::check_is_not(&folder.join(name), &source)?;
-        args.replacing.check(&folder.join(name))?;
     }
+    args.replacing.write_into(folder, &files)?;
     for (name, bytes) in &files {
-        args.replacing.write(&folder.join(name), bytes)?;
         writeln!(console.out, "{} ({} bytes)", path_of(name), bytes.len())?;
     }
     Ok(PASSED)
 }
 
 fn json(value: &impl Serialize) -> Result<Vec<u8>, CliError> {
-    let mut text = serde_json::to_vec_pretty(value).map_err(io::Error::from)?;
-    text.push(b'\n');
-    Ok(text)
+    let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
+    Ok((escaped(&text) + "\n").into_bytes())
 }
 
 const fn file_name(kind: CodeKind, convention: CallingConvention) -> &'static str {

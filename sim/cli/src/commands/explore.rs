@@ -11,6 +11,8 @@ use crate::output::Replacing;
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
+use crate::render::shell::quoted;
+use crate::render::style::Style;
 use crate::render::words::{counted, in_words};
 use crate::render::wrap::write_wrapped;
 use crate::report::history::{
@@ -18,7 +20,6 @@ use crate::report::history::{
 };
 use crate::report::walk::refuse_unchecked;
 use crate::{FAILED, PASSED};
-use anstyle::Style;
 use clr_explore::{Budget, Coverage, Failure, Report, Strategy, ThreadIndex};
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::{Generation, Generations};
@@ -355,7 +356,7 @@ impl Found {
         budget: &Budget,
         console: &mut Console<'_>,
     ) -> Result<(), CliError> {
-        let (file, done) = (slashed(&args.scenario.path), self.report.schedules);
+        let (file, done) = (quoted(&slashed(&args.scenario.path)), self.report.schedules);
         let faults = strategy::fault_arguments(&args.search);
         let command = format!("clrsim explore {file} --on {}{faults}", self.generation);
         let (by, left) = ((budget.strategy, budget.seed), budget.schedules - done);

@@ -7,12 +7,14 @@ mod write;
 use crate::PASSED;
 use crate::args::ImportArgs;
 use crate::commands::explain::recorded::{parse_recording, pick};
-use crate::input::Source;
 use crate::input::dump::DumpFile;
+use crate::input::{Source, end_of};
 use crate::render::console::{Console, HEAD};
 use crate::render::error::CliError;
+use crate::render::shell::quoted;
 use crate::render::words::counted;
 use crate::report::recording::recorded_end;
+use clr_explore::visible;
 use clr_import::{ImportError, Paste};
 use clr_recording::{RecordedCode, Recording, RecordingReplay, WalkLine};
 use clr_scenario::Scenario;
@@ -91,6 +93,7 @@ fn import_walk(
         .map_err(|refusal| CliError::new(&format!("{} walk {n}", source.name), refusal))?;
     let text = head(source, walk) + &scenario.to_string();
     let Some(name) = put(args, &text, console)? else { return Ok(PASSED) };
+    let name = quoted(&name);
     writeln!(console.out, "  clrsim run {name}       compares it with what was recorded")?;
     writeln!(
         console.out,
@@ -113,16 +116,18 @@ fn import_trace(
         let how = "trace a profiler that asks for JIT compilations or exceptions";
         source.error(format_args!("names no method of the program: {how}"))
     })?;
-    let file = source.name.rsplit('/').next().unwrap_or(&source.name);
-    let Some(name) = put(args, &program.text(file), console)? else { return Ok(PASSED) };
-    let host = format!("clrsim host PROFILER {name} --compare {}", source.name);
+    let Some(name) = put(args, &program.text(&visible(end_of(&source.name))), console)? else {
+        return Ok(PASSED);
+    };
+    let host = format!("clrsim host PROFILER {} --compare {}", quoted(&name), quoted(&source.name));
     writeln!(console.out, "  {host}    compares the two")?;
     Ok(PASSED)
 }
 
 /// Returns the comment at the begin of a text: the recording, and what was not seen there.
 fn head(source: &Source, walk: &WalkLine) -> String {
-    let file = source.name.rsplit('/').next().unwrap_or(&source.name);
+    // A line of its name would be a line of the text.
+    let file = visible(end_of(&source.name));
     let made = format!("// Made by clrsim import {file} --walk {}.\n", walk.n);
     let mut inferred = walk.state.inferred.clone();
     if walk.frames.iter().any(|frame| frame.returns_inferred) {

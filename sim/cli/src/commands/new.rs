@@ -5,6 +5,7 @@ use crate::args::{NewArgs, NewKind};
 use crate::output::text_name;
 use crate::render::console::{Console, GOOD};
 use crate::render::error::CliError;
+use crate::render::shell::quoted;
 
 /// A stack placed by hand.
 const STACK: &str = include_str!("new/stack.kdl");
@@ -20,6 +21,7 @@ pub(crate) fn new(args: &NewArgs, console: &mut Console<'_>) -> Result<u8, CliEr
     };
     args.replacing.write(&args.file, text)?;
     writeln!(console.out, "{GOOD}written{GOOD:#}: {name}")?;
+    let name = quoted(&name);
     writeln!(console.out, "  clrsim run {name}       checks what it expects")?;
     writeln!(
         console.out,

@@ -26,6 +26,7 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 /// Number of cases that are held in memory at a time.
 const BATCH: usize = 8192;
@@ -40,6 +41,8 @@ struct Settings {
     on: Generations,
     jobs: usize,
     max_failures: usize,
+    /// The longest time of a search.
+    limit: Duration,
 }
 
 /// Replays the files that `args` name and returns the exit code.
@@ -69,8 +72,8 @@ fn replay(args: &RunArgs, view: View, console: &mut Console<'_>) -> Result<u8, C
     }
     let max_failures = args.limit.0;
     let on = args.on.or_all();
-    let settings =
-        Settings { rules: args.rules.rules(), on, jobs: args.jobs.count().get(), max_failures };
+    let (jobs, limit) = (args.jobs.count().get(), args.limit());
+    let settings = Settings { rules: args.rules.rules(), on, jobs, max_failures, limit };
     let progress = Progress::new(console.progress, sources.len() as u64);
     if let Some(format) = args.format {
         let mut tests = TestReporter::new(format, args.on.runtimes);
@@ -148,7 +151,7 @@ fn replay_all(
 
 fn replay_file(source: &Source, settings: &Settings) -> Result<FileReport, CliError> {
     if source.is_program() {
-        return walk::run(source, settings.on, settings.max_failures);
+        return walk::run(source, settings.on, (settings.max_failures, settings.limit));
     }
     if source.is_recording() {
         return recording::run(source, settings.max_failures);

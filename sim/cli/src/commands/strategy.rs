@@ -100,7 +100,7 @@ mod tests {
     fn printed(by: Strategy) -> String {
         let mut out = Vec::new();
         write_how_to_go_on(&mut out, "clrsim explore it.kdl", (by, 7), (30, 70)).unwrap();
-        anstream::adapter::strip_str(str::from_utf8(&out).unwrap()).to_string()
+        crate::render::style::unstyled(str::from_utf8(&out).unwrap())
     }
 
     #[test]

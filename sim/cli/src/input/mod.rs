@@ -6,7 +6,7 @@ mod live;
 pub(crate) mod native;
 pub(crate) mod program;
 
-use crate::output::unwritable;
+use crate::output;
 use crate::render::code::Code;
 use crate::render::error::CliError;
 use clr_recording::Sequence;
@@ -14,7 +14,7 @@ use clr_recording::vectors::fuzz::FuzzFile;
 use clr_recording::vectors::replay::VectorReplay;
 use clr_recording::vectors::win64::VectorFile;
 use clr_recording::vectors::{self, FormatError};
-use clr_scenario::nearest;
+use clr_scenario::{MAX_TEXT, nearest};
 use clr_unwind::PeImage;
 use clr_unwind::compat::Rules;
 use std::borrow::Cow;
@@ -105,9 +105,11 @@ impl Source {
     /// Returns the bytes as they are stored.
     pub(crate) fn read(&self) -> Result<Cow<'static, [u8]>, CliError> {
         match &self.place {
-            Place::Disk(path) => match read_up_to(path, FILE_LIMIT) {
+            Place::Disk(path) => match read_up_to(path, self.limit()) {
                 Ok(Some(bytes)) => Ok(Cow::Owned(bytes)),
-                Ok(None) => Err(self.error(format_args!("has more than {FILE_LIMIT:#x} bytes"))),
+                Ok(None) => {
+                    Err(self.error(format_args!("has more than {:#x} bytes", self.limit())))
+                }
                 Err(error) => Err(unreadable(&self.name, &error)),
             },
             Place::Embedded(bytes) => Ok(Cow::Borrowed(bytes)),
@@ -121,6 +123,11 @@ impl Source {
         let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
         let (metadata, file) = opened.map_err(|error| unreadable(&self.name, &error))?;
         Ok(metadata.is_file().then_some((file, metadata.len())))
+    }
+
+    /// Returns the limit of the bytes that are read.
+    fn limit(&self) -> u64 {
+        if self.is_program() { MAX_TEXT as u64 } else { FILE_LIMIT }
     }
 
     /// Returns true if the input is the file at a path, however it is named there.
@@ -139,7 +146,7 @@ impl Source {
         let Place::Disk(path) = &self.place else {
             return Err(self.error("is embedded, and cannot be written to"));
         };
-        fs::write(path, text).map_err(|error| unwritable(&self.name, &error))
+        output::replace(path, text)
     }
 
     /// Returns true if the input is a text, by its name.

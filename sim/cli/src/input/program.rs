@@ -96,9 +96,7 @@ impl ProgramFixture {
         at: SnapshotAt<'_>,
         expectation: Option<usize>,
     ) -> Option<Place> {
-        let same = |it: SnapshotAt<'_>| (it.stop, it.snapshot) == (at.stop, at.snapshot);
-        let index = self.scenario.snapshots().position(same)?;
-        place(&self.places.snapshots, index, expectation)
+        place(&self.places.snapshots, self.scenario.snapshot_index(&at), expectation)
     }
 
     /// Returns line and column of a mixed walk, or of one of its expectations.

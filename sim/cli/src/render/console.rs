@@ -3,19 +3,21 @@
 use crate::interrupt;
 use crate::render::error::CliError;
 use crate::render::json::write_json;
-use anstyle::{AnsiColor, Style};
+use crate::render::style::Style;
+use anstyle::AnsiColor;
 use std::io::{self, ErrorKind, Write};
 
 /// Style of errors.
-pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const BAD: Style = Style::of(AnsiColor::Red).bold();
 /// Style of success.
-pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
+pub(crate) const GOOD: Style = Style::of(AnsiColor::Green).bold();
 /// Style of headings.
 pub(crate) const HEAD: Style = Style::new().bold();
 /// Style of details.
 pub(crate) const DIM: Style = Style::new().dimmed();
 
-/// The streams of a command. Colours are always written; the streams remove them if necessary.
+/// The streams of a command, which [`clean`](super::clean) all texts. Styles are always written; the streams remove
+/// them if necessary.
 pub(crate) struct Console<'w> {
     /// Stream of results.
     pub(crate) out: &'w mut dyn Write,

@@ -1,8 +1,8 @@
 //! Expected and found values side by side.
 
 use crate::render::console::{BAD, DIM};
+use crate::render::style::Style;
 use crate::render::unwind_data::Hex;
-use anstyle::Style;
 use clr_recording::vectors::replay::VectorDifference;
 use serde::Serialize;
 use std::io::{self, Write};

@@ -1,11 +1,13 @@
 //! Errors of commands, and how they are printed.
 
 use crate::render::console::BAD;
+use crate::render::style::marked;
 use crate::render::wrap::{width, wrapped};
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use clr_explore::visible;
 use clr_scenario::{Problem, ProblemKind, ScenarioError};
-use miette::{Diagnostic as _, SourceCode};
+use miette::{Diagnostic as _, SourceCode, SourceSpan};
 use serde::Serialize;
 use std::fmt::{self, Display};
 use std::io;
@@ -130,7 +132,8 @@ impl Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(text),
-            Self::Input { name, problem, .. } => write!(f, "{name}: {problem}"),
+            // A name may have a line end, and the rest would look like a line of ours.
+            Self::Input { name, problem, .. } => write!(f, "{}: {problem}", visible(name)),
             Self::Scenario(error) => error.fmt(f),
         }
     }
@@ -159,6 +162,9 @@ fn problems(error: &ScenarioError, unicode: bool) -> String {
 /// Maximum number of problems of a text that are shown.
 const MOST_PROBLEMS: usize = 20;
 
+/// Most lines of a text that are shown of one problem.
+const MOST_LINES: usize = 12;
+
 /// Longest line of a text that is shown, in bytes: longer ones are not written by hand.
 const LINE_LIMIT: usize = 400;
 
@@ -166,15 +172,18 @@ const LINE_LIMIT: usize = 400;
 const HELP_INDENT: usize = 14;
 
 fn text(problem: &Problem, renderer: &Renderer) -> String {
-    let help =
-        problem.help().map(|help| wrapped(&help.to_string(), width() - HELP_INDENT).join("\n"));
+    let help = problem
+        .help()
+        .map(|help| wrapped(&visible(&help.to_string()), width() - HELP_INDENT).join("\n"));
     let help = help.map(|help| Level::HELP.message(help));
     let excerpt = problem.source_code().and_then(|source| Excerpt::new(source, problem));
-    let titled = |title: String| Level::ERROR.primary_title(title).id(problem.kind.code());
+    // The renderer shows what controls a terminal in excerpts alone.
+    let titled =
+        |title: String| Level::ERROR.primary_title(visible(&title)).id(problem.kind.code());
     let group = match &excerpt {
         Some(excerpt) => {
             let label = problem.labels().and_then(|mut labels| labels.next());
-            let label = label.and_then(|label| label.label().map(str::to_owned));
+            let label = label.and_then(|label| label.label().map(visible));
             let annotation = AnnotationKind::Primary.span(excerpt.span.clone()).label(label);
             let snippet = Snippet::source(&excerpt.text)
                 .line_start(excerpt.line)
@@ -189,7 +198,7 @@ fn text(problem: &Problem, renderer: &Renderer) -> String {
         Some(help) => group.element(help),
         None => group,
     };
-    renderer.render(&[group])
+    marked(&renderer.render(&[group]))
 }
 
 /// The line of a problem, with the lines before and after it.
@@ -205,7 +214,11 @@ struct Excerpt {
 impl Excerpt {
     /// Returns `None` if the lines are too long to be shown, or are none of the text.
     fn new(source: &dyn SourceCode, problem: &Problem) -> Option<Self> {
-        let lines = source.read_span(&problem.span.into(), 1, 1).ok()?;
+        let whole = source.read_span(&problem.span.into(), 0, 0).ok()?;
+        let ends = whole.data().iter().filter(|byte| **byte == b'\n');
+        let span = if ends.count() < MOST_LINES { problem.span.len } else { 0 };
+        let span = SourceSpan::new(problem.span.offset.into(), span);
+        let lines = source.read_span(&span, 1, 1).ok()?;
         if lines.data().split(|byte| *byte == b'\n').any(|line| line.len() > LINE_LIMIT) {
             return None;
         }
@@ -215,9 +228,9 @@ impl Excerpt {
         let shown =
             if lines.span().offset() == 0 { text.trim_start_matches('\u{FEFF}') } else { text };
         let start = start.saturating_sub(text.len() - shown.len());
-        let end = start.saturating_add(problem.span.len).min(shown.len());
+        let end = start.saturating_add(span.len()).min(shown.len());
         Some(Self {
-            path: lines.name().map(str::to_owned),
+            path: lines.name().map(visible),
             line: lines.line() + 1,
             text: shown.to_owned(),
             span: start.min(end)..end,

@@ -2,6 +2,7 @@
 
 use crate::render::console::Console;
 use crate::render::error::CliError;
+use clr_explore::is_visible;
 use serde::Serialize;
 use std::io;
 
@@ -24,5 +25,21 @@ pub(crate) fn write_json(
 ) -> Result<(), CliError> {
     let value = Versioned { schema: SCHEMA, value };
     let text = serde_json::to_string(&value).map_err(io::Error::from)?;
-    Ok(writeln!(console.out, "{text}")?)
+    Ok(writeln!(console.out, "{}", escaped(&text))?)
+}
+
+/// Returns a document of JSON with escapes for all that is not visible: it means the same.
+pub(crate) fn escaped(document: &str) -> String {
+    let mut escaped = String::with_capacity(document.len());
+    for char in document.chars() {
+        if is_visible(char) || char == '\n' {
+            escaped.push(char);
+        } else {
+            // Between strings such characters are no JSON.
+            for unit in char.encode_utf16(&mut [0; 2]) {
+                escaped.extend(format!("\\u{unit:04x}").chars());
+            }
+        }
+    }
+    escaped
 }

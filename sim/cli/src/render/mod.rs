@@ -2,6 +2,7 @@
 
 pub(crate) mod alignment;
 pub(crate) mod cfi;
+pub(crate) mod clean;
 pub(crate) mod code;
 pub(crate) mod console;
 pub(crate) mod differences;
@@ -9,6 +10,8 @@ pub(crate) mod error;
 pub(crate) mod json;
 pub(crate) mod patch;
 pub(crate) mod progress;
+pub(crate) mod shell;
+pub(crate) mod style;
 pub(crate) mod unwind_data;
 pub(crate) mod version3;
 pub(crate) mod words;

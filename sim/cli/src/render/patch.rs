@@ -1,7 +1,7 @@
 //! Changes of texts as patches.
 
 use crate::render::console::{BAD, GOOD, HEAD};
-use anstyle::Style;
+use crate::render::style::Style;
 use similar::{ChangeTag, TextDiff};
 use std::io::{self, Write};
 

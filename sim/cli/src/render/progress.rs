@@ -1,5 +1,6 @@
 //! Progress of long commands, on a line of the terminal.
 
+use clr_explore::visible;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::sync::{Mutex, PoisonError};
@@ -116,7 +117,7 @@ impl Line {
             }
         }
         // A line that the terminal breaks could not be removed.
-        text.extend([" "].into_iter().chain([message.as_str()]).flat_map(str::chars).take(40));
+        text.extend(" ".chars().chain(visible(message).chars()).take(40));
         text
     }
 }

@@ -1,7 +1,7 @@
 //! Word wrapping.
 
 use crate::render::console::DIM;
-use anstyle::Style;
+use crate::render::style::Style;
 pub(crate) use clr_story::timeline::wrapped;
 use std::io::{self, Write};
 use std::sync::OnceLock;

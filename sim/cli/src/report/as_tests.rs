@@ -3,11 +3,12 @@
 
 use crate::render::console::{BAD, Console, DIM, GOOD};
 use crate::render::error::CliError;
+use crate::render::style::unstyled;
 use crate::render::words::in_words;
 use crate::report::FileReport;
 use crate::{FAILED, PASSED};
-use anstream::adapter::strip_str;
 use clap::ValueEnum;
+use clr_explore::is_visible;
 use clr_runtime::generation::Generations;
 use std::io::{self, Write};
 
@@ -163,19 +164,18 @@ fn result(report: &FileReport) -> io::Result<TestResult> {
     Ok(if is_ignored { TestResult::Ignored } else { TestResult::Passed })
 }
 
-/// Returns a text for XML 1.0: without colours and other characters that it cannot have.
+/// Returns a text for XML 1.0: without styles, and with `\u{…}` for what it cannot have.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
-    for c in strip_str(text).to_string().chars() {
+    for c in unstyled(text).chars() {
         match c {
             '&' => escaped += "&amp;",
             '<' => escaped += "&lt;",
             '>' => escaped += "&gt;",
             '"' => escaped += "&quot;",
             '\n' | '\t' => escaped.push(c),
-            '\u{FFFE}' | '\u{FFFF}' => {}
-            c if c.is_control() => {}
-            c => escaped.push(c),
+            c if is_visible(c) => escaped.push(c),
+            c => escaped.extend(c.escape_unicode()),
         }
     }
     escaped

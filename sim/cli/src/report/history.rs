@@ -2,7 +2,9 @@
 
 use crate::render::console::{BAD, Console, DIM, HEAD};
 use crate::render::error::CliError;
-use anstyle::{AnsiColor, Style};
+use crate::render::shell::quoted;
+use crate::render::style::Style;
+use anstyle::AnsiColor;
 use clr_explore::headline;
 use clr_explore::{BlockReason, Edge, History, LockName, ScheduleString, Verdict};
 use clr_runtime::generation::Generation;
@@ -45,9 +47,7 @@ pub(crate) fn flags_of(
 
 /// Returns the arguments of `clrsim replay` that replay an interleaving.
 pub(crate) fn replay_arguments(flags: &[&str], replay: &str) -> String {
-    // A shell would split the string into several words.
-    let needs_quotes = replay.contains(char::is_whitespace);
-    let replay = if needs_quotes { format!("\"{replay}\"") } else { replay.to_owned() };
+    let replay = quoted(replay);
     flags.iter().copied().chain([replay.as_str()]).collect::<Vec<_>>().join(" ")
 }
 
@@ -67,11 +67,11 @@ pub(crate) const fn style(tone: Tone) -> Style {
         Tone::Plain => Style::new(),
         Tone::Dim => DIM,
         Tone::Head => HEAD,
-        Tone::Running => AnsiColor::Green.on_default(),
-        Tone::Waiting => AnsiColor::Yellow.on_default(),
-        Tone::Suspended => AnsiColor::Cyan.on_default(),
-        Tone::Callback => AnsiColor::Blue.on_default(),
-        Tone::Lock => AnsiColor::Magenta.on_default(),
+        Tone::Running => Style::of(AnsiColor::Green),
+        Tone::Waiting => Style::of(AnsiColor::Yellow),
+        Tone::Suspended => Style::of(AnsiColor::Cyan),
+        Tone::Callback => Style::of(AnsiColor::Blue),
+        Tone::Lock => Style::of(AnsiColor::Magenta),
         Tone::Bad => BAD,
     }
 }

@@ -8,6 +8,7 @@ use crate::report::{FileReport, Finding};
 use clr_runtime::generation::Generation;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::io::{self, Write};
 
@@ -119,23 +120,25 @@ impl<S: Subject> Finding for Mismatch<S> {
 
 /// The findings of a kind of case in a text.
 #[derive(Debug)]
-pub(crate) struct Mismatches<S: Subject>(Vec<Mismatch<S>>);
+pub(crate) struct Mismatches<S: Subject>(BTreeMap<(Option<usize>, usize), Vec<Mismatch<S>>>);
 
 impl<S: Subject> Mismatches<S> {
     /// Creates an empty list.
     pub(crate) const fn new() -> Self {
-        Self(Vec::new())
+        Self(BTreeMap::new())
     }
 
     /// Adds a finding of one runtime.
     pub(crate) fn add(&mut self, new: Mismatch<S>) {
-        keep(new, &mut self.0, Mismatch::is_like);
+        // Only those of one case can be alike.
+        let of_case = self.0.entry(new.subject.order()).or_default();
+        keep(new, of_case, Mismatch::is_like);
     }
 
     /// Adds the findings to a report that explains at most `limit` failures.
-    pub(crate) fn report(mut self, report: &mut FileReport, limit: usize) {
-        self.0.sort_by_key(|found| found.subject.order());
-        for found in self.0.into_iter().take(limit.saturating_sub(report.failures.len())) {
+    pub(crate) fn report(self, report: &mut FileReport, limit: usize) {
+        let found = self.0.into_values().flatten();
+        for found in found.take(limit.saturating_sub(report.failures.len())) {
             report.explain(found);
         }
     }

@@ -12,6 +12,7 @@ use clr_story::story;
 use clr_story::timeline::TimelineRow;
 use serde::Serialize;
 use std::io::{self, Write};
+use std::time::{Duration, Instant};
 
 /// A search of a text.
 #[derive(Debug, PartialEq, Serialize)]
@@ -39,12 +40,23 @@ impl PartialEq for Found {
     }
 }
 
-/// Makes the searches of a text and adds them to the report, which explains at most `max_failures`.
+/// Returns true as long as a search may go on, which gives its index each time.
+pub(crate) fn within(limit: Duration) -> impl FnMut(usize) -> bool {
+    let mut search = (usize::MAX, Instant::now());
+    move |index| {
+        if search.0 != index {
+            search = (index, Instant::now());
+        }
+        search.1.elapsed() < limit
+    }
+}
+
+/// Makes the searches of a text, each for `limit` at most, and adds them to the report, which explains at most `max_failures`.
 /// Returns the runtimes of the searches.
 pub(crate) fn run(
     fixture: &ProgramFixture,
     on: Generations,
-    max_failures: usize,
+    (max_failures, limit): (usize, Duration),
     report: &mut FileReport,
 ) -> Generations {
     let mut failures = Mismatches::new();
@@ -57,7 +69,7 @@ pub(crate) fn run(
         }
         runtimes = runtimes.with(Generations::of(&[generation]));
         report.counts.cases += wanted;
-        let failed: Vec<_> = match fixture.scenario.explore_on(generation) {
+        let failed: Vec<_> = match fixture.scenario.explore_on_while(generation, within(limit)) {
             Ok(explored) => {
                 let wrong = explored.iter().filter(|explored| !explored.is_right());
                 wrong.filter_map(|explored| different(fixture, &report.file, explored)).collect()

@@ -4,6 +4,7 @@ use crate::input::program::ProgramFixture;
 use crate::render::alignment::aligned;
 use crate::render::console::{BAD, DIM};
 use crate::render::differences::{Pair, write_pairs};
+use crate::render::style::Style;
 use crate::render::words::brackets;
 use crate::render::wrap::{width, write_within, write_wrapped};
 use crate::report::callback::{self, Callback};
@@ -11,7 +12,6 @@ use crate::report::expectation::Basis;
 use crate::report::mismatch::{Mismatch, Mismatches, Subject};
 use crate::report::runtimes::Runtimes;
 use crate::report::{FileReport, mixed, search};
-use anstyle::Style;
 use clr_runtime::explain::deciding;
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::{RunOnError, Scenario, SnapshotAt, SnapshotDifference, SnapshotReport};
@@ -19,6 +19,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::ops::AddAssign;
+use std::time::Duration;
 
 /// The description of a text and the numbers of its cases.
 #[derive(Clone, Debug, Serialize)]
@@ -131,7 +132,7 @@ impl Why {
 pub(crate) fn run(
     fixture: &ProgramFixture,
     on: Generations,
-    max_failures: usize,
+    (max_failures, limit): (usize, Duration),
     report: &mut FileReport,
 ) {
     let scenario = &fixture.scenario;
@@ -173,7 +174,7 @@ pub(crate) fn run(
         runtimes = runtimes.with(mixed::run(fixture, on, max_failures, report));
     }
     if searches > 0 {
-        runtimes = runtimes.with(search::run(fixture, on, max_failures, report));
+        runtimes = runtimes.with(search::run(fixture, on, (max_failures, limit), report));
     }
     report.scenario = Some(Summary {
         chapter: chapter(&report.file).to_owned(),

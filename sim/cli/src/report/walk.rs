@@ -20,6 +20,7 @@ use clr_unwind::{Position, Registers};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::io::{self, Write};
+use std::time::Duration;
 
 /// A failed walk, or a stop that was not reached.
 #[derive(Debug, Serialize)]
@@ -83,11 +84,11 @@ struct Ends {
 }
 
 /// Runs a text with its walks, snapshots, mixed walks and searches. The report explains at most
-/// `max_failures`.
+/// `max_failures`. Each search may take `limit`.
 pub(crate) fn run(
     source: &Source,
     on: Generations,
-    max_failures: usize,
+    (max_failures, limit): (usize, Duration),
 ) -> Result<FileReport, CliError> {
     let fixture = ProgramFixture::read(source)?;
     let is_stack = fixture.scenario.stack.is_some();
@@ -102,7 +103,7 @@ pub(crate) fn run(
     if fixture.scenario.stops.iter().any(|stop| is_walked(&fixture.scenario, stop)) {
         walk(&fixture, source, max_failures, &mut report)?;
     }
-    snapshot::run(&fixture, on, max_failures, &mut report);
+    snapshot::run(&fixture, on, (max_failures, limit), &mut report);
     Ok(report)
 }
 

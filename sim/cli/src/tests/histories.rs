@@ -151,7 +151,8 @@ fn the_printed_arguments_replay_the_history() {
     // A path of several words is one argument.
     let spaced = folder.write("a b/broken.kdl", BROKEN.as_bytes());
     let spaced = explore(&spaced, &["--rules"]).out;
-    assert!(spaced.contains("clrsim replay --rules \""), "{spaced}");
+    let quote = if cfg!(windows) { '"' } else { '\'' };
+    assert!(spaced.contains(&format!("clrsim replay --rules {quote}")), "{spaced}");
     // A text that says so itself.
     let says = format!("{BROKEN}explore rules=#true {{ expect {{ survives }} }}\n");
     let says = folder.write("says.kdl", says.as_bytes());

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::commands::lsp::serve;
-use lsp_server::{Connection, Message, Notification, Request, RequestId};
+use lsp_server::{Message, Notification, Request, RequestId};
+use std::io::{BufReader, Cursor, PipeWriter};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -11,19 +13,31 @@ const URI: &str = "file:///my/texts/some.kdl";
 /// The time after which an answer counts as missing.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// An editor in a session with the server.
+/// An editor in a session with the server, by the bytes of pipes.
 struct Editor {
-    connection: Connection,
-    server: JoinHandle<bool>,
+    to: PipeWriter,
+    messages: Receiver<Message>,
+    server: JoinHandle<u8>,
     requests: i32,
 }
 
 impl Editor {
     /// Starts a session, and opens a text.
     fn open(text: &str) -> Self {
-        let (connection, theirs) = Connection::memory();
-        let server = thread::spawn(move || serve(&theirs).is_ok());
-        let mut editor = Self { connection, server, requests: 0 };
+        let (theirs, to) = io::pipe().unwrap();
+        let (from, mut answers) = io::pipe().unwrap();
+        let server =
+            thread::spawn(move || serve(&mut BufReader::new(theirs), &mut answers).unwrap_or(2));
+        let (sender, messages) = channel();
+        thread::spawn(move || {
+            let mut from = BufReader::new(from);
+            while let Ok(Some(message)) = Message::read(&mut from) {
+                if sender.send(message).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut editor = Self { to, messages, server, requests: 0 };
         let initialized = editor.ask("initialize", json!({ "capabilities": {} }));
         assert_eq!(initialized["capabilities"]["hoverProvider"], true);
         editor.tell("initialized", json!({}));
@@ -32,20 +46,23 @@ impl Editor {
         editor
     }
 
+    fn send(&self, message: impl Into<Message>) {
+        message.into().write(&mut &self.to).unwrap();
+    }
+
     fn tell(&self, method: &str, params: Value) {
-        let message = Notification::new(method.to_owned(), params);
-        self.connection.sender.send(message.into()).unwrap();
+        self.send(Notification::new(method.to_owned(), params));
     }
 
     fn receive(&self) -> Message {
-        self.connection.receiver.recv_timeout(PATIENCE).unwrap()
+        self.messages.recv_timeout(PATIENCE).unwrap()
     }
 
     fn request(&mut self, method: &str, params: Value) -> RequestId {
         self.requests += 1;
         let id = RequestId::from(self.requests);
         let request = Request::new(id.clone(), method.to_owned(), params);
-        self.connection.sender.send(request.into()).unwrap();
+        self.send(request);
         id
     }
 
@@ -109,7 +126,7 @@ impl Editor {
     fn close(mut self) {
         assert_eq!(self.ask("shutdown", Value::Null), Value::Null);
         self.tell("exit", Value::Null);
-        assert!(self.server.join().unwrap());
+        assert_eq!(self.server.join().unwrap(), 0);
     }
 }
 
@@ -235,4 +252,113 @@ fn texts_are_laid_out() {
     editor.change("no text");
     assert_eq!(editor.ask("textDocument/codeAction", actions), json!([]));
     editor.close();
+}
+
+/// Returns a message with its header.
+fn framed(content: &[u8]) -> Vec<u8> {
+    [format!("Content-Length: {}\r\n\r\n", content.len()).as_bytes(), content].concat()
+}
+
+/// Returns the answers of a session with these bytes, after its begin and before its end, and its exit code.
+fn session(bytes: &[u8]) -> (Vec<Value>, u8) {
+    let message = |value: Value| framed(value.to_string().as_bytes());
+    let begin =
+        message(json!({ "id": 1, "method": "initialize", "params": { "capabilities": {} } }));
+    let alive = json!({ "id": 98, "method": "textDocument/hover", "params": {
+        "textDocument": { "uri": URI }, "position": { "line": 0, "character": 0 } } });
+    let end = message(json!({ "id": 99, "method": "shutdown" }));
+    let exit = message(json!({ "method": "exit" }));
+    let input = [begin, bytes.to_vec(), message(alive), end, exit].concat();
+    let mut out = Vec::new();
+    let code = serve(&mut Cursor::new(input), &mut out).unwrap();
+    let mut rest = &out[..];
+    let mut answers = Vec::new();
+    while !rest.is_empty() {
+        let text = str::from_utf8(rest).unwrap();
+        let raw = text.chars().find(|c| !clr_explore::is_visible(*c) && !"\r\n".contains(*c));
+        assert_eq!(raw, None, "{}", text.escape_debug());
+        let (header, after) = text.split_once("\r\n\r\n").unwrap();
+        let length = header.strip_prefix("Content-Length: ").unwrap().parse().unwrap();
+        answers.push(serde_json::from_str(&after[..length]).unwrap());
+        rest = &after.as_bytes()[length..];
+    }
+    (answers, code)
+}
+
+#[test]
+fn each_bad_message_has_an_answer_and_the_next_one_is_read() {
+    let call = |params: &str| {
+        framed(format!(r#"{{"id":7,"method":"textDocument/hover","params":{params}}}"#).as_bytes())
+    };
+    let place = r#""position":{"line":0,"character":0}"#;
+    let deep = "[".repeat(500_000);
+    // The text is shown in a diagnostic.
+    let document = json!({ "uri": URI, "languageId": "kdl", "version": 1,
+        "text": "\u{1b}]0;x\u{7}\u{9b}31m\u{202e} 1\n" });
+    let nasty = json!({ "method": "textDocument/didOpen", "params": { "textDocument": document } });
+    let nasty = framed(nasty.to_string().as_bytes());
+    let (parse, request, params) = (-32700, -32600, -32602);
+    let cases: Vec<(Vec<u8>, Option<i32>)> = vec![
+        (call("[]"), Some(params)),
+        (call(&format!(r#"{{"textDocument":{{"uri":"a b c"}},{place}}}"#)), Some(params)),
+        (
+            call(&format!(r#"{{"textDocument":{{"uri":"file://x/%1b%5d]"}},{place}}}"#)),
+            Some(params),
+        ),
+        (
+            call(r#"{"textDocument":{"uri":"file:///a"},"position":{"line":-1,"character":0}}"#),
+            Some(params),
+        ),
+        (framed(br#"{"id":7,"method":"workspace/executeCommand","params":[]}"#), Some(params)),
+        (framed(br#"{"id":7,"method":"initialize","params":{"capabilities":{}}}"#), Some(request)),
+        (framed(br#"{"id":{"a":1},"method":"shutdown"}"#), Some(request)),
+        (framed(br#"{"id":7,"method":7}"#), Some(request)),
+        (framed(br#"[{"id":3,"method":"shutdown"}]"#), Some(request)),
+        (framed(b"{\"id\":7,\"method\":\"\xff\"}"), Some(parse)),
+        (framed(deep.as_bytes()), Some(parse)),
+        (framed(b""), Some(parse)),
+        (b"Content-Length: -1\r\n\r\n".to_vec(), Some(parse)),
+        (b"Content-Length: 99999999999999999999999999\r\n\r\n".to_vec(), Some(parse)),
+        (b"X: 1\r\n\r\n".to_vec(), Some(parse)),
+        ([&b"A".repeat(1 << 20)[..], b"\r\n\r\n"].concat(), Some(parse)),
+        (framed(&b" ".repeat((64 << 20) + 1)), Some(request)),
+        (nasty, None),
+        // Notifications have no answers.
+        (framed(br#"{"method":"textDocument/didOpen","params":{}}"#), None),
+        (framed(br#"{"method":"textDocument/didChange","params":{"a":1}}"#), None),
+        (framed(br#"{"method":"textDocument/didSave"}"#), None),
+        (framed(br#"{"method":"nothing/known","params":[]}"#), None),
+        (framed(br#"{"id":55,"result":null}"#), None),
+    ];
+    for (bytes, wanted) in cases {
+        let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(100)]).into_owned();
+        let (answers, code) = session(&bytes);
+        let codes: Vec<_> =
+            answers.iter().filter_map(|answer| answer["error"]["code"].as_i64()).collect();
+        assert_eq!(codes, wanted.map(i64::from).into_iter().collect::<Vec<_>>(), "{shown}");
+        let ids: Vec<_> = answers.iter().filter_map(|answer| answer["id"].as_i64()).collect();
+        assert!(ids.ends_with(&[98, 99]), "{shown}: {answers:?}");
+        assert_eq!(code, 0, "{shown}");
+    }
+}
+
+#[test]
+fn a_length_alone_takes_no_memory_and_an_end_is_an_end() {
+    for input in [
+        &b"Content-Length: 999999999999999999\r\n\r\n{}"[..],
+        b"Content-Length: 4000000000\r\n\r\n{}",
+        b"Content-Length: 60000000\r\n\r\n{}",
+        b"Content-Le",
+        b"",
+        b"\0\0\0",
+    ] {
+        let mut out = Vec::new();
+        assert_eq!(serve(&mut Cursor::new(input), &mut out).unwrap(), 0);
+    }
+    let mut out = Vec::new();
+    let exit = framed(br#"{"method":"exit"}"#);
+    assert_eq!(serve(&mut Cursor::new(exit), &mut out).unwrap(), 1);
+    let early = framed(br#"{"id":1,"method":"shutdown"}"#);
+    serve(&mut Cursor::new(early), &mut out).unwrap();
+    assert!(String::from_utf8(out).unwrap().contains("-32002"));
 }

@@ -277,6 +277,10 @@ static void misuse(const std::string &runtime) {
     EXPECT_EQ(clrsim_open(nullptr, "net4", &missing), CLRSIM_BAD_ARGUMENT);
     EXPECT_EQ(clrsim_open_file("/no/such/file", runtime.c_str(), &missing), CLRSIM_NO_FILE);
     EXPECT(missing == nullptr && clrsim_last_error()[0] != 0);
+#ifndef _WIN32
+    // A file that never ends.
+    EXPECT_EQ(clrsim_open_file("/dev/zero", runtime.c_str(), &missing), CLRSIM_NO_FILE);
+#endif
     // Findings as data, and walks one by one.
     bool found = false;
     for (uint32_t number = 0; number < session.findings(); number++) {

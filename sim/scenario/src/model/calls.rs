@@ -29,6 +29,13 @@ impl Scenario {
         let stack = self.stack.iter().flat_map(move |stack| at(None, &stack.snapshots));
         stops.chain(stack)
     }
+
+    /// Returns the index of a call among [`snapshots`](Self::snapshots).
+    #[must_use]
+    pub fn snapshot_index(&self, at: &SnapshotAt<'_>) -> usize {
+        let before = self.stops.iter().take(at.stop.unwrap_or(self.stops.len()));
+        before.map(|stop| stop.snapshots.len()).sum::<usize>() + at.snapshot
+    }
 }
 
 /// A mixed walk of a text, with its location.

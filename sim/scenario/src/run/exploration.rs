@@ -57,6 +57,8 @@ pub enum HistoryDifference {
     NotEverything,
     /// The search was to make calls fail, and no call has failed.
     NoFault,
+    /// The search was stopped after this number of interleavings, before its end.
+    Stopped(u64),
     /// A wait is missing: its index among those expected.
     Wait(usize),
     /// The failure is an instance of another hazard, or of none.
@@ -82,6 +84,9 @@ impl fmt::Display for HistoryDifference {
             Self::End { expected, found } => write!(f, "{found} instead of {expected}"),
             Self::NotEverything => f.write_str("the search was not exhaustive"),
             Self::NoFault => f.write_str("no call was made to fail"),
+            Self::Stopped(done) => {
+                write!(f, "the search had not ended in its time, after {done} interleavings")
+            }
             Self::Wait(place) => write!(f, "expected wait {place} is missing"),
             Self::Hazard { expected, found: Some(found) } => {
                 write!(f, "{found} instead of {expected}")
@@ -369,6 +374,19 @@ impl Scenario {
     /// # Errors
     /// Returns [`RunOnError`].
     pub fn explore_on(&self, generation: Generation) -> Result<Vec<Explored>, RunOnError> {
+        self.explore_on_while(generation, |_| true)
+    }
+
+    /// Runs searches as [`explore_on`](Self::explore_on), each as long as `goes_on` returns true for its index. One that
+    /// was stopped is wrong: what it would have found is not known.
+    ///
+    /// # Errors
+    /// Returns [`RunOnError`].
+    pub fn explore_on_while(
+        &self,
+        generation: Generation,
+        mut goes_on: impl FnMut(usize) -> bool,
+    ) -> Result<Vec<Explored>, RunOnError> {
         let mut all = Vec::new();
         let mut exploring = None;
         for (explore, says) in self.explore.iter().enumerate() {
@@ -378,7 +396,11 @@ impl Scenario {
                 None => exploring.insert(Exploring::new(self, generation)?),
             };
             let budget = says.budget();
-            let found = exploring.search(&budget, |_| true)?;
+            let mut is_stopped = false;
+            let found = exploring.search(&budget, |_| {
+                is_stopped = !goes_on(explore);
+                !is_stopped
+            })?;
             let replayed = match &expect.replay {
                 Some(schedule) => Some(match exploring.replay(schedule, &budget)? {
                     Some((verdict, _)) => Replayed::Ends(ExpectedEnd::of(verdict.as_ref())),
@@ -390,6 +412,9 @@ impl Scenario {
             let mut differences = expect.differences(generation, &budget, &found, hazard, replayed);
             let unmet = self.unmet_on(generation, &found).into_iter();
             differences.extend(unmet.map(HistoryDifference::Coverage));
+            if is_stopped && found.failure.is_none() {
+                differences.insert(0, HistoryDifference::Stopped(found.schedules));
+            }
             all.push(Explored { explore, expected, generation, found, hazard, differences });
         }
         Ok(all)

@@ -1,7 +1,6 @@
 //! Texts of stacks that were generated at random or by a fuzzer.
 
 use crate::Scenario;
-use crate::model::SnapshotAt;
 use crate::model::{
     ExpectedSnapshot, LastCallback, SeedAddress, SeedSource, SnapshotCall, SnapshotCaller,
     SnapshotSeed, SnapshotThread,
@@ -228,7 +227,7 @@ impl Scenario {
             for (at, made) in before.each_on(generation) {
                 let wrong = made.ok().filter(|made| !made.is_right());
                 let expected = wrong.and_then(|made| {
-                    calls.get_mut(before.index_of(&at)?)?.expect.get_mut(made.expected?)
+                    calls.get_mut(before.snapshot_index(&at))?.expect.get_mut(made.expected?)
                 });
                 if let Some(expected) = expected {
                     expected.on = expected.on.without(Generations::of(&[generation]));
@@ -249,7 +248,7 @@ impl Scenario {
     ) -> bool {
         let before = self.clone();
         let meant = before.explain_each_on(on).into_iter().find_map(|(at, made)| {
-            Some((before.index_of(&at)?, made.ok().filter(|made| is_meant(made))?))
+            Some((before.snapshot_index(&at), made.ok().filter(|made| is_meant(made))?))
         });
         let Some((index, made)) = meant else { return false };
         let call = self.calls_mut().nth(index).filter(|call| call.expected_on(on).is_none());
@@ -257,10 +256,5 @@ impl Scenario {
             call.expect.push(ExpectedSnapshot::of(Generations::of(&[on]), &made.report.found));
             true
         })
-    }
-
-    /// Returns the place of a call among all calls.
-    fn index_of(&self, at: &SnapshotAt<'_>) -> Option<usize> {
-        self.snapshots().position(|one| (one.stop, one.snapshot) == (at.stop, at.snapshot))
     }
 }

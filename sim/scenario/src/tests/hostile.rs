@@ -29,7 +29,12 @@ fn repeated_text_ends_soon() {
     assert_eq!(first(&comments), SyntaxError::Nesting.into());
     let left_out = format!("stop\n{}{}", "a {\n/- a {\n".repeat(8), "}\n".repeat(16));
     assert_eq!(first(&left_out), SyntaxError::NestedSlashdash.into());
-    assert_eq!(first(&" ".repeat(MAX_TEXT + 1)), SyntaxError::TooLong.into());
+    for text in [" ".repeat(MAX_TEXT + 1), "\u{20ac}\n".repeat(MAX_TEXT)] {
+        let error = Scenario::parse(&text).unwrap_err();
+        assert_eq!(error.problems()[0].kind, SyntaxError::TooLong.into());
+        // The rest would be quoted.
+        assert_eq!(error.problems()[0].span.len, 0);
+    }
     assert!(Scenario::parse(&" ".repeat(1000)).is_err());
 }
 

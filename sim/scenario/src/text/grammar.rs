@@ -6,7 +6,7 @@ use clr_runtime::generation::Generations;
 use thiserror::Error;
 
 /// Maximum length of a text in bytes.
-pub(crate) const MAX_TEXT: usize = 1 << 20;
+pub const MAX_TEXT: usize = 1 << 20;
 
 /// Maximum nesting of blocks. A valid program needs less.
 pub(crate) const MAX_BLOCKS: u32 = 16;

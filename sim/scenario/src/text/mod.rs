@@ -19,7 +19,7 @@ mod upgrade;
 
 pub use digest::{TextDigest, TextDigestError};
 pub use error::{LineColumn, Problem, ScenarioError, Span};
-pub use grammar::{Kind, Level, NodeRule, PropertyRule};
+pub use grammar::{Kind, Level, MAX_TEXT, NodeRule, PropertyRule};
 pub use keywords::Keyword;
 pub use layout::{comment_count, format_text};
 pub use mutate::Parent;

@@ -3,7 +3,7 @@
 use super::Timeline;
 use super::state::{Life, State, states};
 use super::words::{describe, events, why};
-use clr_explore::{History, ThreadKind, Turn, TurnEvent};
+use clr_explore::{History, ThreadKind, Turn, TurnEvent, is_visible};
 use std::collections::BTreeMap;
 
 /// Tables of texts and thread statuses, which are stored once and referenced by index.
@@ -162,7 +162,7 @@ fn lines(items: impl IntoIterator<Item = String>) -> String {
     format!("[\n{}\n]", items.into_iter().collect::<Vec<_>>().join(",\n"))
 }
 
-/// Quotes a text so that no tag or comment of HTML can begin or end in it.
+/// Quotes a text so that no tag or comment of HTML can begin or end in it, and shows what is not visible.
 pub(super) fn string(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -171,10 +171,9 @@ pub(super) fn string(text: &str) -> String {
             '"' => quoted.push_str("\\\""),
             '\\' => quoted.push_str("\\\\"),
             '\n' => quoted.push_str("\\n"),
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\0'..='\u{1f}' => {
-                quoted.extend(format!("\\u{:04x}", u32::from(char)).chars());
-            }
-            _ => quoted.push(char),
+            '<' | '>' | '&' => quoted.extend(format!("\\u{:04x}", u32::from(char)).chars()),
+            _ if is_visible(char) => quoted.push(char),
+            _ => quoted.extend(format!("\\{}", char.escape_unicode()).chars()),
         }
     }
     quoted.push('"');

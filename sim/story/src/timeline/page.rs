@@ -2,6 +2,7 @@
 
 use super::Timeline;
 use super::json::json;
+use clr_explore::visible;
 
 /// Template of the page, with the names of its parts in double braces.
 const PAGE: &str = include_str!("page/page.html");
@@ -15,7 +16,7 @@ const SCRIPT: &str = concat!(
 
 /// Returns the page, which is self-contained and depends only on the interleaving.
 pub(super) fn page(timeline: &Timeline<'_>) -> String {
-    let (title, data) = (escaped(timeline.title), json(timeline));
+    let (title, data) = (escaped(&visible(timeline.title)), json(timeline));
     let mut page = String::with_capacity(PAGE.len() + STYLE.len() + SCRIPT.len() + data.len());
     let mut rest = PAGE;
     // One pass: the inserted parts may contain braces too.
@@ -45,7 +46,6 @@ fn escaped(text: &str) -> String {
             '>' => html.push_str("&gt;"),
             '"' => html.push_str("&quot;"),
             '\'' => html.push_str("&#39;"),
-            '\0' => html.push('\u{fffd}'),
             _ => html.push(char),
         }
     }

@@ -2,7 +2,7 @@
 //! an error; seconds are only printed, by `.ci/run --nightly`, which measures them.
 
 use super::*;
-use crate::project::lines::{Lines, crate_of, of_files};
+use crate::project::lines::{Lines, crate_of, of_files, sources};
 
 /// The table, from the root of the repository.
 const TABLE: &str = "tests/figures.tsv";
@@ -22,6 +22,12 @@ fn counts() -> BTreeMap<String, usize> {
             for of in ["all crates", crate_of(&file)] {
                 *counts.entry(format!("lines that {kind}, {of}")).or_default() += lines;
             }
+        }
+    }
+    for (file, text, _) in sources().iter().filter(|(_, _, is_test)| !is_test) {
+        let count = unsafe_uses(text);
+        if count > 0 {
+            *counts.entry(format!("uses of unsafe, {}", crate_of(file))).or_default() += count;
         }
     }
     for addition in ADDITIONS {
@@ -46,6 +52,13 @@ fn counts() -> BTreeMap<String, usize> {
     counts.insert("seeds of fuzz targets".into(), paths("fuzz/seeds"));
     counts.extend(test_executables().map(|count| ("test executables".into(), count)));
     counts
+}
+
+/// Counts the blocks, functions and implementations that a text declares unsafe.
+fn unsafe_uses(text: &str) -> usize {
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let uses = ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern"];
+    code.map(|line| uses.iter().map(|it| line.matches(it).count()).sum::<usize>()).sum()
 }
 
 /// Counts the uses of `--allow` by tests, and the callbacks of texts that have to be absent.

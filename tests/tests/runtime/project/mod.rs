@@ -17,6 +17,7 @@ mod figures;
 mod fixtures;
 mod labels;
 mod lines;
+mod outputs;
 mod references;
 mod repository;
 mod runtimes;

@@ -38,12 +38,16 @@ pub(crate) fn man(args: &ManArgs, console: &mut Console<'_>) -> Result<u8, CliEr
     for (name, _) in &pages {
         args.replacing.check(&folder.join(name))?;
     }
+    let mut files = Vec::new();
     for (name, page) in pages {
         let mut text = Vec::new();
         page.render(&mut text)?;
-        let path = folder.join(name);
-        args.replacing.write(&path, text)?;
-        writeln!(console.out, "{}", slashed(&path))?;
+        files.push((folder.join(name), text));
+    }
+    let contents: Vec<_> = files.iter().map(|(path, text)| (&**path, &**text)).collect();
+    args.replacing.write_all(&contents)?;
+    for (path, _) in &files {
+        writeln!(console.out, "{}", slashed(path))?;
     }
     Ok(PASSED)
 }

@@ -9,6 +9,7 @@ use crate::input::Source;
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
+use crate::render::style::Style;
 use crate::render::unwind_data::Hex;
 use crate::render::wrap::write_wrapped;
 use crate::report::recording::DifferentWalk;
@@ -58,7 +59,7 @@ pub(crate) fn write_line(line: &StoryLine, out: &mut dyn Write) -> io::Result<()
     let style = match line.kind {
         Topic::Callback | Topic::End => HEAD,
         Topic::Refusal => BAD,
-        Topic::Call | Topic::Check | Topic::Start | Topic::Walk => anstyle::Style::new(),
+        Topic::Call | Topic::Check | Topic::Start | Topic::Walk => Style::new(),
     };
     write!(out, "{:indent$}", "")?;
     write_wrapped(out, indent + INDENT, style, &line.text, &line.brackets())

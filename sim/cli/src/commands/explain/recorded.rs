@@ -3,9 +3,9 @@
 use crate::input::Source;
 use crate::render::console::HEAD;
 use crate::render::error::CliError;
+use crate::render::style::Style;
 use crate::render::wrap::write_wrapped;
 use crate::report::recording;
-use anstyle::Style;
 use clr_recording::{
     RecordedCode, RecordedMemory, RecordedNames, Recording, RecordingReplay, WalkLine, WalkVerdict,
 };

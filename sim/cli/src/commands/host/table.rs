@@ -2,8 +2,8 @@
 
 use super::account::{Account, Verdict};
 use crate::render::console::{BAD, DIM, GOOD, HEAD};
+use crate::render::style::Style;
 use crate::render::wrap::write_wrapped;
-use anstyle::Style;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 

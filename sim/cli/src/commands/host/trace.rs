@@ -4,7 +4,7 @@ use crate::args::HostArgs;
 use crate::input::{Source, slashed};
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
-use crate::render::json::write_json;
+use crate::render::json::{escaped, write_json};
 use crate::render::words::counted;
 use clr_guest::Sink;
 use clr_runtime::generation::Generation;
@@ -93,7 +93,7 @@ impl<'a> Asked<'a> {
         let is_terminal = path == Path::new(TERMINAL);
         let is_json = slashed(path).ends_with(LINES) || is_terminal && self.args.json.wanted;
         let content = if is_json {
-            lines.to_owned()
+            escaped(lines)
         } else {
             as_text(lines).map_err(|error| broken(&error))?
         };

@@ -3,9 +3,9 @@
 use super::account::{Account, Calls, Counted, Verdict};
 use super::journal::Walked;
 use crate::render::console::{BAD, DIM, GOOD, HEAD};
+use crate::render::style::Style;
 use crate::render::words::{brackets, counted};
 use crate::render::wrap::{wrapped, write_wrapped};
-use anstyle::Style;
 use std::io::{self, Write};
 
 /// Most walks that are printed, and most lines of what the profiler printed.

@@ -6,6 +6,7 @@ use crate::input::Source;
 use crate::input::dump::DumpFile;
 use crate::render::console::{BAD, Console};
 use crate::render::error::CliError;
+use crate::render::shell::quoted;
 use crate::{INCOMPLETE, PASSED};
 use clr_dump::CoreDump;
 use clr_import::{HangScenario, ImportError, Note, ThreadReader, generation_of_process};
@@ -41,6 +42,7 @@ pub(super) fn import(
         }
     };
     let Some(name) = put(args, &made.text, console)? else { return Ok(PASSED) };
+    let name = quoted(&name);
     write_notes(&made.notes, console)?;
     let (verb, what) = match args.thread {
         Some(_) => ("explain", "shows what decides the call"),

@@ -5,6 +5,7 @@ use crate::args::ImportArgs;
 use crate::input::Source;
 use crate::render::console::{BAD, Console, HEAD};
 use crate::render::error::CliError;
+use crate::render::shell::quoted;
 use crate::render::words::counted;
 use crate::{INCOMPLETE, PASSED};
 use clr_import::{ImportError, Paste, PastedThread};
@@ -46,6 +47,7 @@ pub(super) fn import(
         }
     };
     let Some(name) = put(args, &text, console)? else { return Ok(PASSED) };
+    let name = quoted(&name);
     write_notes(&notes, console)?;
     writeln!(console.out, "  clrsim run {name}       checks it")?;
     writeln!(console.out, "  clrsim explain {name}   shows what decides its calls")?;

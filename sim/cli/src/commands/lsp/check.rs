@@ -3,16 +3,20 @@
 use super::document::Document;
 use crate::input::{PROGRAM, Source, end_of};
 use crate::render::error::CliError;
+use crate::render::style::unstyled;
 use crate::report::walk;
-use anstream::adapter::strip_str;
 use clr_runtime::generation::Generations;
 use clr_scenario::Scenario;
 use lsp_types::{Diagnostic, DiagnosticSeverity, NumberOrString, Range};
+use std::time::Duration;
 
 /// The source of all diagnostics.
 const SOURCE: &str = "clrsim";
 /// Number of failures that are shown of a text.
 const FAILURES: usize = 50;
+
+/// The longest time of a search: an editor waits.
+pub(super) const LIMIT: Duration = Duration::from_secs(10);
 
 /// Returns the problems of a text.
 pub(super) fn problems(document: &Document) -> Vec<Diagnostic> {
@@ -34,12 +38,12 @@ pub(super) fn problems(document: &Document) -> Vec<Diagnostic> {
 /// Runs a text on all runtimes. Returns the failures, and the result in a sentence.
 pub(super) fn run(name: &str, document: &Document) -> Result<(Vec<Diagnostic>, String), CliError> {
     let source = Source::of_text(name, &document.text);
-    let report = walk::run(&source, Generations::ALL, FAILURES)?;
+    let report = walk::run(&source, Generations::ALL, (FAILURES, LIMIT))?;
     let mut found = Vec::new();
     for failure in &report.failures {
         let mut text = Vec::new();
         failure.write(&report.file, &mut text)?;
-        let text = strip_str(&String::from_utf8_lossy(&text)).to_string();
+        let text = unstyled(&String::from_utf8_lossy(&text));
         let object: serde_json::Value =
             serde_json::from_str(failure.json().map_err(std::io::Error::from)?.get())
                 .map_err(std::io::Error::from)?;

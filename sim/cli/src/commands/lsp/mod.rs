@@ -8,36 +8,40 @@ mod complete;
 mod document;
 mod hover;
 mod scan;
+mod wire;
 
-use crate::PASSED;
 use crate::commands::bless::blessed;
 use crate::input::Source;
 use crate::input::program::ProgramFixture;
 use crate::render::error::CliError;
+use crate::{FAILED, PASSED};
+use clr_explore::visible;
 use clr_runtime::generation::Generations;
 use clr_scenario::format_text;
 use document::Document;
-use lsp_server::{Connection, ErrorCode, Message, Notification, Request, RequestId, Response};
+use lsp_server::{ErrorCode, Message, Notification, Request, RequestId, Response};
 use lsp_types::notification::{
-    DidChangeTextDocument, DidCloseTextDocument, DidOpenTextDocument, DidSaveTextDocument,
+    DidChangeTextDocument, DidCloseTextDocument, DidOpenTextDocument, DidSaveTextDocument, Exit,
     Notification as _, PublishDiagnostics, ShowMessage,
 };
 use lsp_types::request::{
     ApplyWorkspaceEdit, CodeActionRequest, CodeLensRequest, Completion, ExecuteCommand, Formatting,
-    HoverRequest, Request as _,
+    HoverRequest, Initialize, Request as _, Shutdown,
 };
 use lsp_types::{
     ApplyWorkspaceEditParams, CodeActionOrCommand, CodeLens, Command, CompletionOptions,
-    CompletionResponse, Diagnostic, ExecuteCommandOptions, HoverProviderCapability, MessageType,
-    OneOf, PublishDiagnosticsParams, SaveOptions, ServerCapabilities, ShowMessageParams,
-    TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions,
-    TextDocumentSyncSaveOptions, TextEdit, Uri, WorkspaceEdit,
+    CompletionResponse, Diagnostic, DidChangeTextDocumentParams, DidCloseTextDocumentParams,
+    DidOpenTextDocumentParams, DidSaveTextDocumentParams, ExecuteCommandOptions,
+    HoverProviderCapability, MessageType, OneOf, PublishDiagnosticsParams, SaveOptions,
+    ServerCapabilities, ShowMessageParams, TextDocumentSyncCapability, TextDocumentSyncKind,
+    TextDocumentSyncOptions, TextDocumentSyncSaveOptions, TextEdit, Uri, WorkspaceEdit,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
-use std::io;
+use std::io::{self, BufRead, Write};
+use wire::Received;
 
 /// The command that runs a text.
 const RUN: &str = "clrsim.run";
@@ -48,32 +52,31 @@ const RUN_AT: [&str; 4] = ["stop", "snapshot", "mixed-walk", "explore"];
 
 /// Serves an editor on standard input and output. Returns the exit code.
 pub(crate) fn lsp() -> Result<u8, CliError> {
-    let (connection, threads) = Connection::stdio();
-    let served = serve(&connection);
-    // The writing thread ends with the connection.
-    drop(connection);
-    threads.join()?;
-    served.map(|()| PASSED)
+    serve(&mut io::stdin().lock(), &mut io::stdout().lock())
 }
 
-/// Serves an editor until it says goodbye.
-pub(crate) fn serve(connection: &Connection) -> Result<(), CliError> {
-    let capabilities = serde_json::to_value(capabilities()).map_err(io::Error::from)?;
-    connection.initialize(capabilities).map_err(io::Error::other)?;
-    let mut server = Server { connection, documents: BTreeMap::new(), sent: 0 };
-    for message in &connection.receiver {
-        match message {
-            Message::Request(request) => {
-                if connection.handle_shutdown(&request).map_err(io::Error::other)? {
-                    break;
-                }
-                server.request(request)?;
+/// Serves an editor until it says goodbye. Returns the exit code.
+pub(crate) fn serve(input: &mut dyn BufRead, out: &mut dyn Write) -> Result<u8, CliError> {
+    let mut server = Server { out, documents: BTreeMap::new(), sent: 0, stage: Stage::Begins };
+    while let Some(received) = wire::receive(input).map_err(|error| unreadable(&error))? {
+        match received {
+            Received::Message(Message::Request(request)) => server.request(request)?,
+            Received::Message(Message::Notification(it)) if it.method == Exit::METHOD => {
+                let is_over = server.stage == Stage::Over;
+                return Ok(if is_over { PASSED } else { FAILED });
             }
-            Message::Notification(notification) => server.notification(notification)?,
-            Message::Response(_) => {}
+            Received::Message(Message::Notification(notification)) => {
+                server.notification(notification)?;
+            }
+            Received::Message(Message::Response(_)) => {}
+            Received::Bad(bad) => server.refuse(&bad.id, bad.code, &bad.why)?,
         }
     }
-    Ok(())
+    Ok(PASSED)
+}
+
+fn unreadable(error: &io::Error) -> CliError {
+    CliError::new("standard input", format_args!("cannot be read: {}", error.kind()))
 }
 
 fn capabilities() -> ServerCapabilities {
@@ -101,19 +104,58 @@ fn capabilities() -> ServerCapabilities {
     }
 }
 
+/// How far a session has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The editor has not said what it can.
+    Begins,
+    Serves,
+    /// The editor has said that it is going to end.
+    Over,
+}
+
 /// The state of a session.
 struct Server<'c> {
-    connection: &'c Connection,
+    out: &'c mut dyn Write,
     /// Open texts, by their addresses.
     documents: BTreeMap<String, Document>,
     /// Number of requests that were sent to the editor.
     sent: i32,
+    stage: Stage,
 }
 
 impl Server<'_> {
     fn request(&mut self, request: Request) -> Result<(), CliError> {
         let Request { id, method, params } = request;
-        match &*method {
+        match (self.stage, &*method) {
+            (Stage::Begins, Initialize::METHOD) => {
+                self.stage = Stage::Serves;
+                let capabilities = json!({ "capabilities": capabilities() });
+                self.send(Response::new_ok(id, capabilities))
+            }
+            (Stage::Begins, _) => {
+                let what = "the session has not begun: initialize is missing";
+                self.send(Response::new_err(
+                    id,
+                    ErrorCode::ServerNotInitialized as i32,
+                    what.into(),
+                ))
+            }
+            (Stage::Over, _) | (_, Initialize::METHOD) => {
+                let what = format!("{} comes too late in a session", visible(&method));
+                self.send(Response::new_err(id, ErrorCode::InvalidRequest as i32, what))
+            }
+            (Stage::Serves, Shutdown::METHOD) => {
+                self.stage = Stage::Over;
+                self.send(Response::new_ok(id, Value::Null))
+            }
+            (Stage::Serves, _) => self.serve(id, &method, params),
+        }
+    }
+
+    /// Answers a request in a session.
+    fn serve(&mut self, id: RequestId, method: &str, params: Value) -> Result<(), CliError> {
+        match method {
             Completion::METHOD => self.answer::<Completion>(id, params, |server, params| {
                 let place = params.text_document_position;
                 let document = server.documents.get(place.text_document.uri.as_str())?;
@@ -164,22 +206,24 @@ impl Server<'_> {
                     Some(lines.map(lens).collect())
                 })
             }
-            ExecuteCommand::METHOD => {
-                let params = read::<lsp_types::ExecuteCommandParams>(params)?;
-                let uri = params.arguments.first().and_then(Value::as_str).unwrap_or_default();
-                self.execute(&params.command, uri)?;
-                self.send(Response::new_ok(id, Value::Null))
-            }
+            ExecuteCommand::METHOD => match read::<lsp_types::ExecuteCommandParams>(params) {
+                Ok(params) => {
+                    let uri = params.arguments.first().and_then(Value::as_str);
+                    self.execute(&params.command, uri.unwrap_or_default())?;
+                    self.send(Response::new_ok(id, Value::Null))
+                }
+                Err(why) => self.send(invalid(id, method, &why)),
+            },
             _ => {
-                let what = format!("clrsim lsp has no {method}");
+                let what = format!("clrsim lsp has no {}", visible(method));
                 self.send(Response::new_err(id, ErrorCode::MethodNotFound as i32, what))
             }
         }
     }
 
-    /// Answers a request; with null if there is nothing to say.
+    /// Answers a request; with null if there is nothing to say, and with an error if its parameters are others.
     fn answer<R: lsp_types::request::Request>(
-        &self,
+        &mut self,
         id: RequestId,
         params: Value,
         answer: impl FnOnce(&Self, R::Params) -> R::Result,
@@ -188,34 +232,43 @@ impl Server<'_> {
         R::Params: DeserializeOwned,
         R::Result: Serialize,
     {
-        let params = read(params)?;
-        self.send(Response::new_ok(id, answer(self, params)))
+        let response = match read(params) {
+            Ok(params) => Response::new_ok(id, answer(self, params)),
+            Err(why) => invalid(id, R::METHOD, &why),
+        };
+        self.send(response)
     }
 
+    /// Follows a notification. One that cannot be read has no answer, and changes nothing.
     fn notification(&mut self, notification: Notification) -> Result<(), CliError> {
         let Notification { method, params } = notification;
+        if self.stage != Stage::Serves {
+            return Ok(());
+        }
         match &*method {
-            DidOpenTextDocument::METHOD => {
-                let opened = read::<lsp_types::DidOpenTextDocumentParams>(params)?.text_document;
-                self.set(&opened.uri, opened.text)
-            }
-            DidChangeTextDocument::METHOD => {
-                let mut changed = read::<lsp_types::DidChangeTextDocumentParams>(params)?;
+            DidOpenTextDocument::METHOD => match read::<DidOpenTextDocumentParams>(params) {
+                Ok(opened) => self.set(&opened.text_document.uri, opened.text_document.text),
+                Err(_) => Ok(()),
+            },
+            DidChangeTextDocument::METHOD => match read::<DidChangeTextDocumentParams>(params) {
                 // Each change has the whole text.
-                match changed.content_changes.pop() {
+                Ok(mut changed) => match changed.content_changes.pop() {
                     Some(change) => self.set(&changed.text_document.uri, change.text),
                     None => Ok(()),
+                },
+                Err(_) => Ok(()),
+            },
+            DidSaveTextDocument::METHOD => match read::<DidSaveTextDocumentParams>(params) {
+                Ok(saved) => self.run(saved.text_document.uri.as_str(), false),
+                Err(_) => Ok(()),
+            },
+            DidCloseTextDocument::METHOD => match read::<DidCloseTextDocumentParams>(params) {
+                Ok(closed) => {
+                    self.documents.remove(closed.text_document.uri.as_str());
+                    self.publish(&closed.text_document.uri, Vec::new())
                 }
-            }
-            DidSaveTextDocument::METHOD => {
-                let saved = read::<lsp_types::DidSaveTextDocumentParams>(params)?;
-                self.run(saved.text_document.uri.as_str(), false)
-            }
-            DidCloseTextDocument::METHOD => {
-                let closed = read::<lsp_types::DidCloseTextDocumentParams>(params)?;
-                self.documents.remove(closed.text_document.uri.as_str());
-                self.publish(&closed.text_document.uri, Vec::new())
-            }
+                Err(_) => Ok(()),
+            },
             _ => Ok(()),
         }
     }
@@ -232,12 +285,15 @@ impl Server<'_> {
         match command {
             RUN => self.run(uri, true),
             BLESS => self.bless(uri),
-            _ => self.show(MessageType::ERROR, format!("clrsim lsp has no command {command}")),
+            _ => self.show(
+                MessageType::ERROR,
+                format!("clrsim lsp has no command {}", visible(command)),
+            ),
         }
     }
 
     /// Runs a text, publishes what fails, and shows the result if `is_asked`.
-    fn run(&self, uri: &str, is_asked: bool) -> Result<(), CliError> {
+    fn run(&mut self, uri: &str, is_asked: bool) -> Result<(), CliError> {
         let Some(document) = self.documents.get(uri) else { return Ok(()) };
         let Ok(address) = uri.parse::<Uri>() else { return Ok(()) };
         if !check::problems(document).is_empty() {
@@ -257,7 +313,7 @@ impl Server<'_> {
         let Ok(address) = uri.parse::<Uri>() else { return Ok(()) };
         let source = Source::of_text(&check::name_of(uri), &document.text);
         let made = ProgramFixture::read(&source)
-            .and_then(|fixture| blessed(&fixture, &source, Generations::ALL));
+            .and_then(|fixture| blessed(&fixture, &source, Generations::ALL, check::LIMIT));
         let text = match made {
             Ok(text) if text == document.text => {
                 return self.show(MessageType::INFO, "the expectations hold already".to_owned());
@@ -276,19 +332,35 @@ impl Server<'_> {
         self.send(Request::new(id, ApplyWorkspaceEdit::METHOD.to_owned(), params))
     }
 
-    fn publish(&self, uri: &Uri, diagnostics: Vec<Diagnostic>) -> Result<(), CliError> {
+    fn publish(&mut self, uri: &Uri, diagnostics: Vec<Diagnostic>) -> Result<(), CliError> {
         let params = PublishDiagnosticsParams::new(uri.clone(), diagnostics, None);
         self.send(Notification::new(PublishDiagnostics::METHOD.to_owned(), params))
     }
 
-    fn show(&self, typ: MessageType, message: String) -> Result<(), CliError> {
+    fn show(&mut self, typ: MessageType, message: String) -> Result<(), CliError> {
         let params = ShowMessageParams { typ, message };
         self.send(Notification::new(ShowMessage::METHOD.to_owned(), params))
     }
 
-    fn send(&self, message: impl Into<Message>) -> Result<(), CliError> {
-        self.connection.sender.send(message.into()).map_err(|error| io::Error::other(error).into())
+    fn send(&mut self, message: impl Into<Message>) -> Result<(), CliError> {
+        let mut value = serde_json::to_value(message.into()).map_err(io::Error::from)?;
+        if let Value::Object(fields) = &mut value {
+            fields.insert("jsonrpc".to_owned(), "2.0".into());
+        }
+        Ok(wire::send(&mut self.out, &value)?)
     }
+
+    /// Answers what is no message. The protocol has null for an id that nobody can read.
+    fn refuse(&mut self, id: &Value, code: ErrorCode, why: &str) -> Result<(), CliError> {
+        let error = json!({ "code": code as i32, "message": why });
+        Ok(wire::send(&mut self.out, &json!({ "jsonrpc": "2.0", "id": id, "error": error }))?)
+    }
+}
+
+/// Returns the answer to a request with other parameters than it has.
+fn invalid(id: RequestId, method: &str, why: &serde_json::Error) -> Response {
+    let what = visible(&format!("{method} has other parameters: {why}"));
+    Response::new_err(id, ErrorCode::InvalidParams as i32, what)
 }
 
 fn command(title: &str, name: &str, uri: &Uri) -> Command {
@@ -297,6 +369,6 @@ fn command(title: &str, name: &str, uri: &Uri) -> Command {
 }
 
 /// Reads the parameters of a message.
-fn read<T: DeserializeOwned>(params: Value) -> Result<T, CliError> {
-    serde_json::from_value(params).map_err(|error| io::Error::from(error).into())
+fn read<T: DeserializeOwned>(params: Value) -> Result<T, serde_json::Error> {
+    serde_json::from_value(params)
 }

@@ -3,7 +3,7 @@
 use crate::commands::explain::recorded::ReplayedWalk;
 use crate::commands::explain::write_verdict;
 use crate::render::console::{BAD, DIM, GOOD, HEAD};
-use anstyle::Style;
+use crate::render::style::Style;
 use clr_runtime::FrameKind;
 use clr_runtime::explain::{ChainFrame, DropReason, Event, FrameDestination, NamedAddress};
 use clr_runtime::frame::FrameShape;

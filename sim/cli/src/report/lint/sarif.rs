@@ -4,6 +4,7 @@ use super::FindingReport;
 use super::words::words;
 use crate::render::console::Console;
 use crate::render::error::CliError;
+use crate::render::json::escaped;
 use clr_lint::Cause;
 use serde_json::{Value, json};
 use std::io;
@@ -85,7 +86,7 @@ impl Sarif {
             }],
         });
         let text = serde_json::to_string_pretty(&document).map_err(io::Error::from)?;
-        Ok(writeln!(console.out, "{text}")?)
+        Ok(writeln!(console.out, "{}", escaped(&text))?)
     }
 }
 

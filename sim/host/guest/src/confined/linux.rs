@@ -3,6 +3,7 @@
 use super::{PAUSE, Watched, bytes};
 use crate::limits::{GuestLimits, Usage};
 use libc::{c_int, pid_t};
+use std::collections::BTreeSet;
 use std::ffi::c_ulong;
 use std::io::{self, Error};
 use std::path::Path;
@@ -42,7 +43,7 @@ pub fn guard(
     written: &[&Path],
     tell: impl FnOnce(&Watched),
 ) -> io::Result<()> {
-    adopt();
+    let strangers = adopt();
     let signals = signals();
     // SAFETY: a local set; the call has no other pointers. The other process is made by the only thread.
     let guest = unsafe {
@@ -64,7 +65,7 @@ pub fn guard(
                 [Path::new("/proc/self/fd/1")].into_iter().chain(written.iter().copied()).collect();
             let mut watched = Watched::default();
             let status = watch(guest, limits, &output, &signals, &mut watched);
-            end_descendants();
+            end_descendants(&strangers);
             tell(&watched);
             end_like(status)
         }
@@ -100,7 +101,7 @@ fn watch(
         let mut status = 0;
         // SAFETY: room for a status.
         if unsafe { libc::waitpid(guest, &raw mut status, libc::WNOHANG) } == guest {
-            watched.left = children().len();
+            watched.left = children(|state| state != "Z").len();
             end_group(guest);
             return status;
         }
@@ -151,40 +152,60 @@ pub(crate) fn live_with_parent() {
     }
 }
 
+/// The children that a process had before: those of a shell that it has taken the place of, or of the program that uses this
+/// crate as a library. They are nobody's guests.
+pub(crate) struct Strangers(BTreeSet<pid_t>);
+
 /// Makes this process the parent of what its children leave behind.
-pub(crate) fn adopt() {
+pub(crate) fn adopt() -> Strangers {
     // SAFETY: no pointers.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1 as c_ulong) };
+    Strangers(if has_children() {
+        children(|_| true).into_iter().collect()
+    } else {
+        BTreeSet::new()
+    })
 }
 
-/// Ends all processes that this one has made, and theirs, if it [adopts](adopt) them.
-pub(crate) fn end_descendants() {
+/// Ends all processes that this one has made since it [adopts](adopt) them, and theirs.
+pub(crate) fn end_descendants(strangers: &Strangers) {
     let start = Instant::now();
-    loop {
-        // SAFETY: no room for a status is needed.
-        match unsafe { libc::waitpid(-1, null_mut(), libc::WNOHANG) } {
-            -1 => return,
-            0 if start.elapsed() > TO_END => return,
-            0 => {
-                for child in children() {
-                    // SAFETY: no pointers.
-                    unsafe { libc::kill(child, libc::SIGKILL) };
-                }
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            _ => {}
+    while has_children() && start.elapsed() <= TO_END {
+        let mut own = children(|_| true);
+        own.retain(|child| !strangers.0.contains(child));
+        if own.is_empty() {
+            return;
         }
+        for child in own {
+            // SAFETY: no room for a status is needed.
+            unsafe {
+                if libc::waitpid(child, null_mut(), libc::WNOHANG) == 0 {
+                    libc::kill(child, libc::SIGKILL);
+                }
+            }
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Returns the children of this process that execute.
-fn children() -> Vec<pid_t> {
+/// Returns true if this process has children. It is quicker than to look for them.
+fn has_children() -> bool {
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: a local result; nothing is reaped.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        libc::waitid(libc::P_ALL, 0, &raw mut info, options) == 0
+    }
+}
+
+/// Returns the children of this process in these states (proc(5)). Those that have ended are in `Z`.
+fn children(is_wanted: impl Fn(&str) -> bool) -> Vec<pid_t> {
     let own = std::process::id().to_string();
     let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
     let numbers = all.flatten().filter_map(|one| one.file_name().to_str()?.parse().ok());
     let is_child = |number: &pid_t| {
         let fields = fields(*number);
-        matches!(fields.as_deref(), Some([state, parent, ..]) if *parent == own && state != "Z")
+        matches!(fields.as_deref(), Some([state, parent, ..]) if *parent == own && is_wanted(state))
     };
     numbers.filter(is_child).collect()
 }
@@ -204,4 +225,29 @@ pub(crate) fn usage(process: pid_t) -> Option<Usage> {
     // SAFETY: no pointers.
     let page = u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).ok()?;
     Some(Usage { threads: number(20)?, memory: number(24)? * page, output: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{adopt, end_descendants};
+    use std::process::Command;
+
+    #[test]
+    fn children_of_others_are_left_alone() {
+        let sleep = || Command::new("sleep").arg("600").spawn().unwrap();
+        let mut other = sleep();
+        let strangers = adopt();
+        let mut own = sleep();
+        // A process whose parent ends is adopted, and ends like the others.
+        let left = Command::new("sh").args(["-c", "sleep 600 >&- & echo $!"]).output().unwrap();
+        let left = String::from_utf8(left.stdout).unwrap();
+        let is_there = || std::fs::exists(format!("/proc/{}", left.trim())).unwrap();
+        assert!(is_there());
+        end_descendants(&strangers);
+        assert!(!is_there());
+        assert!(own.try_wait().is_err(), "it has been waited for");
+        assert!(other.try_wait().unwrap().is_none(), "it still runs");
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
 }

@@ -57,7 +57,9 @@ pub(crate) type SyntaxErrors = Vec<(Span, SyntaxError)>;
 /// Returns all syntax errors.
 pub(crate) fn check(text: &str) -> Result<Vec<(Span, Token)>, SyntaxErrors> {
     if text.len() > MAX_TEXT {
-        return Err(vec![(Span::between(MAX_TEXT, text.len()), SyntaxError::TooLong)]);
+        // The place, and not the rest of the text: who shows an error quotes its span.
+        let end = text.floor_char_boundary(MAX_TEXT);
+        return Err(vec![(Span::between(end, end), SyntaxError::TooLong)]);
     }
     // Few texts have more.
     let mut tokens = Vec::with_capacity(text.len() / 4);

@@ -2,8 +2,9 @@
 
 use super::super::account::{Counted, named};
 use crate::render::console::{BAD, DIM, HEAD};
+use crate::render::shell::quoted;
+use crate::render::style::Style;
 use crate::render::wrap::write_wrapped;
-use anstyle::Style;
 use clr_guest::{CoveredName, CoveredThread, GuestCoverage, SearchCoverage, Unseen};
 use clr_scenario::Unmet;
 use clrsim::CallKind;
@@ -178,11 +179,6 @@ impl Covered {
         let lines = lines.into_iter().filter(|(_, items)| !items.is_empty());
         lines.map(|(what, items)| Self { what: what.to_owned(), text: items.join(", ") }).collect()
     }
-}
-
-/// Returns an argument as a shell reads it.
-fn quoted(word: &str) -> String {
-    if word.contains(' ') { format!("'{word}'") } else { word.to_owned() }
 }
 
 /// Returns the first threads in words, and how many others there are.

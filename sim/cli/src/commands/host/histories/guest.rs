@@ -8,6 +8,7 @@ use crate::args::HostArgs;
 use crate::input::program::ProgramFixture;
 use crate::input::{Source, slashed};
 use crate::render::error::CliError;
+use crate::render::shell::quoted;
 use clr_explore::{ScheduleString, Search};
 use clr_guest::scheduled::{Died, GuestEnding, HostedProfiler};
 use clr_runtime::generation::Generation;
@@ -107,7 +108,11 @@ impl Guest {
         Ok(Self {
             library,
             text: source.name.clone(),
-            class: args.clsid.as_ref().map(|id| format!(" --clsid {id}")).unwrap_or_default(),
+            class: args
+                .clsid
+                .as_ref()
+                .map(|id| format!(" --clsid {}", quoted(id)))
+                .unwrap_or_default(),
             generation,
             fails_by_rules,
             title: title.unwrap_or_else(|| source.name.clone()),
@@ -121,7 +126,7 @@ impl Guest {
     /// Returns the beginning of the commands for this guest.
     pub(super) fn command(&self) -> String {
         let Self { library, text, class, .. } = self;
-        format!("clrsim host {library} {text}{class}")
+        format!("clrsim host {} {}{class}", quoted(library), quoted(text))
     }
 
     /// Returns the text's demands on coverage.

@@ -57,7 +57,7 @@ fn in_copy(
         return Err(Died::NoProcess(None));
     }
     let [mut from, mut to] = pipe()?;
-    adopt();
+    let strangers = adopt();
     // SAFETY: this thread is the only one.
     match unsafe { libc::fork() } {
         -1 => Err(Error::last_os_error().into()),
@@ -115,7 +115,7 @@ fn in_copy(
             }
             // SAFETY: no pointers: what the guest has started outside of the simulation ends, too.
             unsafe { libc::kill(-child, libc::SIGKILL) };
-            end_descendants();
+            end_descendants(&strangers);
             match (died(status), beyond) {
                 (_, Some(beyond)) => Err(Died::Beyond(beyond)),
                 (Died::Exit(NOT_SENT), None) => done(report, Died::Garbled),
@@ -190,7 +190,7 @@ const TO_LOAD: Duration = Duration::from_secs(2);
 /// Returns true if a library can be loaded here: its initialisers return, and start no threads. A copy of this process tries it.
 pub(crate) fn can_be_loaded(load: impl FnOnce()) -> bool {
     let Ok([from, mut to]) = pipe() else { return true };
-    adopt();
+    let strangers = adopt();
     // SAFETY: the copy executes what follows alone.
     match unsafe { libc::fork() } {
         -1 => true,
@@ -212,7 +212,7 @@ pub(crate) fn can_be_loaded(load: impl FnOnce()) -> bool {
             }
             end_group(child);
             wait(child, 0);
-            end_descendants();
+            end_descendants(&strangers);
             answer == [1]
         }
     }

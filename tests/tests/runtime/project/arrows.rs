@@ -100,8 +100,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// The crates that the tool depends on: what the tests need, without the second opinion.
 const TOOL: &[&str] = ALL.split_at(1).1;
 
-/// The crates that the tests of the whole system depend on: what the tool needs, without the guest, traces and dumps.
-const TESTS: &[&str] = ALL.split_at(ALL.len() - 5).0;
+/// The crates that the tests of the whole system depend on: what the tool needs, without the guest, traces and imports.
+const TESTS: &[&str] = ALL.split_at(ALL.len() - 3).0;
 
 const ALL: &[&str] = &[
     "clr-reference",
@@ -120,10 +120,10 @@ const ALL: &[&str] = &[
     "clr-scenario",
     "clr-host",
     "clr-sim",
-    "clr-guest",
-    "clr-trace",
     "clr-dump",
     "clr-inspect",
+    "clr-guest",
+    "clr-trace",
     "clr-import",
 ];
 
@@ -141,7 +141,7 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     ("clr-scenario", &["clr-fixtures", "clr-reference"]),
     ("clr-host", &["clr-sampler", "clr-trace"]),
     ("clr-guest", &["clr-story"]),
-    ("clr-tests", &["clr-coroutine", "clr-dump", "clr-import", "clr-inspect"]),
+    ("clr-tests", &["clr-coroutine", "clr-import"]),
     // Its own features, for its tests.
     ("clrsim", &["clrsim"]),
 ];

@@ -114,7 +114,7 @@ impl<'r, 'm, 'a, P: StoppedProcess + ?Sized> ThreadReader<'r, 'm, 'a, P> {
         let address = explicit.address;
         let kind = match explicit.kind {
             KindInDump::Named(name) => FrameKind::from_name(name),
-            _ => None,
+            KindInDump::Unnamed(_) => None,
         };
         let kind = kind.ok_or(ImportError::FrameKind { address })?;
         let generation = self.generation;

@@ -176,8 +176,8 @@ fn stacks_of_debuggers_are_placed() {
         let name = path.file_name().unwrap().to_str().unwrap();
         let paste = Paste::read(&fs::read_to_string(path).unwrap()).unwrap();
         let is_gdb = name.ends_with(".gdb.txt");
-        let format = match name {
-            name if name.ends_with(".json") => PasteFormat::CrashReport,
+        let format = match path.extension().and_then(|it| it.to_str()) {
+            Some("json") => PasteFormat::CrashReport,
             _ if is_gdb => PasteFormat::Gdb,
             _ => PasteFormat::ClrStack,
         };

@@ -8,20 +8,29 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Instant;
 
-/// A frame: its stack pointer, its address, and its method if it is managed.
+/// The code of a frame.
+#[derive(Clone, Debug)]
+enum Code {
+    Native,
+    Method(String),
+    /// A method of an assembly of which the dump does not say which build it was.
+    Unnamed,
+}
+
+/// A frame: its stack pointer, its address, and its code.
 #[derive(Clone, Debug)]
 struct Frame {
     place: (u64, u64),
-    /// The name, or nothing if the dump does not say which build the assembly was.
-    method: Option<Option<String>>,
+    code: Code,
 }
 
 impl PartialEq for Frame {
     fn eq(&self, other: &Self) -> bool {
-        let names = (self.method.as_ref(), other.method.as_ref());
-        let is_same = match names {
-            (Some(Some(name)), Some(Some(other))) => name == other,
-            (name, other) => name.is_some() == other.is_some(),
+        let is_same = match (&self.code, &other.code) {
+            (Code::Method(name), Code::Method(other)) => name == other,
+            (Code::Native, Code::Native) => true,
+            (Code::Native, _) | (_, Code::Native) => false,
+            (Code::Unnamed, _) | (_, Code::Unnamed) => true,
         };
         is_same && self.place == other.place
     }
@@ -46,13 +55,13 @@ fn stacks(process: &CoreDump<'_>, name: &str) -> (BTreeMap<u32, Stack>, Vec<Stri
             ));
         }
         let frames = stack.frames.iter().map(|frame| {
-            let method = match frame.code {
+            let code = match frame.code {
                 CodeKind::Jitted { method, .. } | CodeKind::ReadyToRun { method, .. } => {
-                    Some(names.name(method).ok().map(|name| name.to_string()))
+                    names.name(method).map_or(Code::Unnamed, |name| Code::Method(name.to_string()))
                 }
-                _ => None,
+                _ => Code::Native,
             };
-            Frame { place: (frame.registers.rsp(), frame.registers.rip), method }
+            Frame { place: (frame.registers.rsp(), frame.registers.rip), code }
         });
         (thread.id, frames.collect())
     });
@@ -87,7 +96,7 @@ fn each_kind_of_dump_has_the_same_stacks() {
                     Some(before) => {
                         assert_eq!(before, stack, "{} {id}", dump.name);
                         frames += stack.len();
-                        let is_unnamed = |frame: &&Frame| frame.method == Some(None);
+                        let is_unnamed = |frame: &&Frame| matches!(frame.code, Code::Unnamed);
                         unnamed += stack.iter().filter(is_unnamed).count();
                         same += 1;
                     }

@@ -1,8 +1,8 @@
 //! The system: Linux.
 
 use super::names::process;
-use clr_sampler::os::{self, Build, vdso};
-use clr_unwind::{CodeMap, ElfImage};
+use clr_sampler::os::{self, OwnProcess, vdso};
+use clr_unwind::{CodeMap, ElfImage, ImageIdentity, ImageLayout};
 use std::ffi::CString;
 use std::path::Path;
 
@@ -43,13 +43,13 @@ fn update(path: &Path) {
 
 #[test]
 fn an_image_has_the_build_of_its_file() {
-    let images = os::images();
-    for image in &images {
+    let loaded = |base| ImageIdentity::of(&OwnProcess, base, ImageLayout::Loaded);
+    for image in &os::images() {
         let file = std::fs::read(&image.path).unwrap_or_default();
-        let (loaded, build) = (Build::loaded(image.base), Build::of_file(&file));
+        let (loaded, build) = (loaded(image.base), ImageIdentity::of_file(&file));
         assert!(file.is_empty() || loaded.is_some() && loaded == build, "{}", image.path);
     }
-    let [c, gcc] = ["libc.so", "libgcc_s"].map(|name| Build::loaded(library(name).base));
+    let [c, gcc] = ["libc.so", "libgcc_s"].map(|name| loaded(library(name).base));
     assert_ne!(c, gcc);
     for text in [
         "",
@@ -57,7 +57,7 @@ fn an_image_has_the_build_of_its_file() {
         "MZ",
         "no image, but a text that is longer than any header: 64 bytes at least",
     ] {
-        assert_eq!(Build::of_file(text.as_bytes()), None);
+        assert_eq!(ImageIdentity::of_file(text.as_bytes()), None);
     }
 }
 

@@ -98,6 +98,11 @@ fn reach(target: u64, ip: u64, pages: &Pages) -> Call {
                     is_open |= instruction.ip() == target;
                     at = instruction.near_branch_target();
                 }
+                // The FixupPrecode of a method before it has code, and again when it gets other code.
+                FlowControl::Call if instruction.ip() == target && is_prestub(at, pages) => {
+                    is_open = true;
+                    break;
+                }
                 FlowControl::ConditionalBranch => starts.push(instruction.near_branch_target()),
                 FlowControl::IndirectBranch => {
                     // The cell may have had another address at the call.
@@ -113,6 +118,13 @@ fn reach(target: u64, ip: u64, pages: &Pages) -> Call {
         }
     }
     if is_open { Call::Open } else { Call::Wrong }
+}
+
+/// Returns true if the byte at `at` (VA), after a call, is that of a FixupPrecode that leads to the prestub
+/// (`FixupPrecode::TypePrestub` of CoreCLR 3.1, src/vm/amd64/cgencpu.h).
+fn is_prestub(at: u64, pages: &Pages) -> bool {
+    let mut kind = [0];
+    pages.fill(at, &mut kind).is_some() && kind == [0x5E]
 }
 
 fn decode(ip: u64, pages: &Pages) -> Option<Instruction> {
@@ -152,6 +164,13 @@ mod tests {
         ] {
             assert_eq!(judged(target, &code, ip), expected, "{target} {ip}");
         }
+    }
+
+    #[test]
+    fn where_the_precode_of_a_method_without_code_leads_is_open() {
+        // 0: call 6; the precode's kind; 6: ret; 7: ret
+        assert_eq!(judged(0, &[0xE8, 1, 0, 0, 0, 0x5E, 0xC3, 0xC3], 7), Call::Open);
+        assert_eq!(judged(0, &[0xE8, 1, 0, 0, 0, 0x90, 0xC3, 0xC3], 7), Call::Wrong);
     }
 
     #[test]

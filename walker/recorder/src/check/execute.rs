@@ -74,8 +74,9 @@ pub(super) struct Returned {
     pub(super) ip: u64,
     /// The registers in the order of machine code.
     pub(super) registers: [u64; 16],
-    /// True if each instruction of the leaf was executed on its own.
-    pub(super) is_stepped: bool,
+    /// True if each instruction of the leaf was executed on its own, and led to an address that the leaf has not written: what
+    /// restores a context writes the address where it goes on.
+    pub(super) is_certain: bool,
 }
 
 /// The work of the helper process, and its result.
@@ -90,6 +91,14 @@ struct Work<'s> {
     /// Room for the text of the copy's mappings.
     mappings: Vec<u8>,
     result: Result<Returned, Unjudged>,
+}
+
+impl Work<'_> {
+    /// Returns a word of the recorded stack.
+    fn word(&self, address: u64) -> Option<u64> {
+        let at = usize::try_from(address.checked_sub(self.stack_from)?).ok()?;
+        Some(u64::from_le_bytes(*self.stack.get(at..)?.first_chunk()?))
+    }
 }
 
 /// Executes the leaf of a sample to its return.
@@ -234,7 +243,8 @@ impl Copy {
                 Kind::Return if before.rsp >= start => {
                     now = self.step()?;
                     let registers = in_order(&now);
-                    return Ok(Returned { ip: now.rip, registers, is_stepped: true });
+                    let is_certain = work.word(before.rsp) == Some(now.rip);
+                    return Ok(Returned { ip: now.rip, registers, is_certain });
                 }
                 Kind::Call => {
                     now = self.step()?;

@@ -33,8 +33,8 @@ pub(super) struct Leaves {
 }
 
 impl Leaves {
-    /// Returns the caller of the sample's leaf, if its code can be executed to its return. A leaf that runs long has
-    /// to return to where the walk says that its frame ends (`claimed`, the caller's rsp).
+    /// Returns the caller of the sample's leaf, if its code can be executed to its return. A leaf that runs long, or that has
+    /// written its return address, has to return to where the walk says that its frame ends (`claimed`, the caller's rsp).
     pub(super) fn caller(&mut self, sample: &Sample, claimed: Option<u64>) -> Option<Frame> {
         let mut hasher = DefaultHasher::new();
         let registers = &sample.registers;
@@ -76,7 +76,7 @@ pub(super) fn describe(sample: &Sample, caller: Option<Frame>) -> String {
 #[cfg(target_os = "linux")]
 fn execute(sample: &Sample, claimed: Option<u64>) -> Result<Frame, &'static str> {
     let returned = execute::leaf(sample).map_err(execute::Unjudged::name)?;
-    if !returned.is_stepped && claimed != Some(returned.registers[4]) {
+    if !returned.is_certain && claimed != Some(returned.registers[4]) {
         return Err("elsewhere");
     }
     Ok(Frame { rip: returned.ip, registers: returned.registers })

@@ -65,7 +65,7 @@ impl Copy {
             match exit {
                 Exit::Return if now.rsp >= start => {
                     let registers = in_order(&after);
-                    return Ok(Returned { ip: after.rip, registers, is_stepped: false });
+                    return Ok(Returned { ip: after.rip, registers, is_certain: false });
                 }
                 // Of a call of the same function.
                 Exit::Return => {}

@@ -34,6 +34,9 @@ core::arch::global_asm!(
     ".globl executed_map",
     "executed_map: xor edi, edi; mov esi, 4096; mov edx, 3; mov r10d, 1; mov r8d, 700; xor r9d, r9d",
     "mov eax, 9; syscall; mov dword ptr [rax], 0x42; ret",
+    // As RtlRestoreContext, which goes on in another frame.
+    ".globl executed_restore",
+    "executed_restore: lea rax, [rip + executed_spin]; mov [rsp + 16], rax; lea rsp, [rsp + 16]; ret",
     ".globl executed_spin",
     "executed_spin: jmp executed_spin",
     ".globl executed_fault",
@@ -52,6 +55,7 @@ unsafe extern "C" {
     fn executed_loop();
     fn executed_lock();
     fn executed_map();
+    fn executed_restore();
     fn executed_spin();
     fn executed_fault();
     fn executed_wait();
@@ -62,6 +66,11 @@ unsafe extern "C" {
 /// Executes the code at `code` on a stack with `words`, in memory that is no thread's. Returns ip, and rsp as a
 /// number of words.
 fn run(code: unsafe extern "C" fn(), words: &[u64]) -> Result<(u64, u64), Unjudged> {
+    execute(code, words).map(|(returned, rsp)| (returned.ip, (returned.registers[4] - rsp) / 8))
+}
+
+/// Executes the code at `code` on a stack with `words`, in memory that is no thread's. Returns rsp before that, too.
+fn execute(code: unsafe extern "C" fn(), words: &[u64]) -> Result<(Returned, u64), Unjudged> {
     let room = vec![0_u128; 4096];
     let from = room.as_ptr() as u64;
     let mut sample = Sample::new(1 << 20);
@@ -77,7 +86,14 @@ fn run(code: unsafe extern "C" fn(), words: &[u64]) -> Result<(u64, u64), Unjudg
     sample.registers.set(Gpr::R15, 0xF15);
     let returned = leaf(&sample)?;
     assert_eq!(returned.registers[15], 0xF15, "callees preserve it");
-    Ok((returned.ip, (returned.registers[4] - rsp) / 8))
+    Ok((returned, rsp))
+}
+
+#[test]
+fn a_return_to_an_address_that_was_written_is_not_certain() {
+    let is_certain = |code| execute(code, &[0x1234, 7, 8]).unwrap().0.is_certain;
+    assert!(is_certain(executed_epilogue) && is_certain(executed_body));
+    assert!(!is_certain(executed_restore) && !is_certain(executed_loop));
 }
 
 #[test]

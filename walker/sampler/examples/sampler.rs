@@ -91,7 +91,7 @@ struct Profile {
     stacks: Mutex<NamedProfile>,
     /// Number of stacks of which a part is missing.
     partial: AtomicU32,
-    /// Number of threads that gave no answer in time.
+    /// Number of samples that could not be taken.
     missed: AtomicU32,
 }
 

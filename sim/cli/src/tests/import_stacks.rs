@@ -27,8 +27,8 @@ fn what_a_dump_lacks_is_said() {
     for (args, code, said) in [
         // The runtime is in no path.
         (&[][..], 3, "say which with --on"),
-        (&["--thread", "7"], 3, "no module exports"),
-        (&["--thread", "6"], 3, "no module exports"),
+        (&["--thread", "7"], 3, "none exports"),
+        (&["--thread", "6"], 3, "none exports"),
     ] {
         let args: Vec<_> = ["import", &path].iter().chain(args).copied().collect();
         let answer = folder.clrsim(&args);

@@ -66,7 +66,7 @@ fn a_snapshot_needs_a_runtime() {
     let path = folder.write("core", &core());
     let answer = folder.clrsim(&["inspect", &path, "--thread", "7", "--snapshot"]);
     assert_eq!((answer.code, answer.err.as_str()), (3, ""));
-    assert!(answer.out.contains("cannot be said: no module exports"), "{}", answer.out);
+    assert!(answer.out.contains("cannot be said: no module is a .NET runtime"), "{}", answer.out);
     let answer = folder.clrsim(&["inspect", &path, "--thread", "0x7"]);
     assert!(answer.code == 0 && answer.out.contains("thread 7"), "{}", answer.out);
     for (args, said) in [

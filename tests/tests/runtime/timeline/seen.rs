@@ -1,6 +1,7 @@
 //! Tests of the data in a page, without a browser.
 
 use super::*;
+use clr_explore::visible;
 
 /// Parses the data of a page.
 fn data(page: &str) -> Value {
@@ -135,7 +136,7 @@ fn nothing_gets_out_of_where_it_is_put() {
     let page = timeline.page();
     let data = data(&page);
     assert_eq!(data["ending"], HOSTILE);
-    assert_eq!(data["lanes"][2]["name"], history.threads[2].name);
+    assert_eq!(data["lanes"][2]["name"], visible(&history.threads[2].name));
     // Markup of the page itself, without its data.
     let own = Timeline {
         history: &History::default(),

@@ -239,7 +239,8 @@ mod tests {
         let strangers = adopt();
         let mut own = sleep();
         // A process whose parent ends is adopted, and ends like the others.
-        let left = Command::new("sh").args(["-c", "sleep 600 >&- 2>&- & echo $!"]).output().unwrap();
+        let left =
+            Command::new("sh").args(["-c", "sleep 600 >&- 2>&- & echo $!"]).output().unwrap();
         let left = String::from_utf8(left.stdout).unwrap();
         let is_there = || std::fs::exists(format!("/proc/{}", left.trim())).unwrap();
         assert!(is_there());

@@ -160,5 +160,5 @@ fn the_example_samples_a_thread() {
     let output = player(&folder.path().join("app.folded")).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}{said}", String::from_utf8_lossy(&output.stdout));
-    assert!(said.contains("stacks are not whole, 0 threads gave no answer"), "{said}");
+    assert!(said.contains("stacks are not whole, 0 samples could not be taken"), "{said}");
 }

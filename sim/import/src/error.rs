@@ -23,7 +23,9 @@ pub enum ImportError {
     #[error("the dump lacks {} bytes at {:#x}", .0.len, .0.address)]
     Unreadable(#[from] Unreadable),
     /// The runtime does not say where managed code is.
-    #[error("this runtime does not say by contract where its managed code is (before .NET 10)")]
+    #[error(
+        "where this runtime has its managed code is not known: it says so from .NET 10 on, and of earlier ones 8.0.34 and 9.0.23 are known"
+    )]
     NoCode,
     /// A Frame is of a kind that is not known.
     #[error("the Frame at {address:#x} is of a kind that is not known")]

@@ -161,7 +161,7 @@ const FIXTURES: [(&str, usize, Option<usize>, Verdict); 6] = [
     ("10.0.15-idle", 12, None, Verdict::Open),
     ("10.0.15-shutdown", 13, None, Verdict::Proved),
     ("11.0.0-names", 11, Some(5), Verdict::Proved),
-    ("8.0.34-walked", 12, Some(5), Verdict::Nothing),
+    ("8.0.34-walked", 12, Some(5), Verdict::Open),
     ("9.0.23-allocated", 12, None, Verdict::Open),
     ("9.0.23-joined", 13, None, Verdict::Proved),
 ];

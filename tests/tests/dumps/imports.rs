@@ -7,8 +7,10 @@ use clr_import::{
     HangScenario, ImportError, Paste, PasteFormat, ThreadReader, generation_of_process,
 };
 use clr_inspect::{Runtime, StackWalker};
+use clr_runtime::Outcome;
 use clr_runtime::generation::Generation;
 use clr_scenario::{Scenario, SnapshotCall, SnapshotCaller};
+use clr_walker::profiling::HResult;
 use serde_json::Value;
 use std::fs;
 
@@ -111,6 +113,7 @@ fn methods(thread: &Value) -> Vec<(String, u64)> {
 #[ignore = "needs the collection, in the folders that CLR_ORACLES and CLR_RUNTIMES name"]
 fn a_snapshot_gives_the_methods_of_clrmd() {
     let (mut threads, mut frames, mut refused) = (0, 0, 0);
+    let (mut unknown, mut cooperative) = (0, 0);
     for dump in Dump::all() {
         let process = dump.open();
         let Ok(runtime) = Runtime::find(&process) else { continue };
@@ -127,6 +130,13 @@ fn a_snapshot_gives_the_methods_of_clrmd() {
                     refused += 1;
                     continue;
                 }
+                // Where .NET 8 has exceptions in progress is not known, and a HelperMethodFrame of .NET 9 may have no state yet.
+                Err(ImportError::Runtime(_) | ImportError::Unreadable(_))
+                    if dump.name.starts_with(['8', '9']) =>
+                {
+                    unknown += 1;
+                    continue;
+                }
                 Err(error) => panic!("{} {id}: {error}", dump.name),
             };
             let call = SnapshotCall {
@@ -139,6 +149,12 @@ fn a_snapshot_gives_the_methods_of_clrmd() {
             let read = Scenario::parse(&text).unwrap();
             let reports = read.run_on(reader.generation()).unwrap();
             assert!(reports.iter().all(clr_scenario::SnapshotReport::is_right), "{text}");
+            if reports[0].found.outcome == Outcome::Returned(HResult::NOT_IMPLEMENTED) {
+                // On Unix no other thread is walked while it is cooperative (C-020).
+                assert_eq!(thread["mode"], "cooperative", "{} {id}", dump.name);
+                cooperative += 1;
+                continue;
+            }
             let found = reports[0].found.frame_reports.iter().map(|it| &it.frame_report);
             let managed = found.filter(|report| report.function.is_some());
             let found: Vec<_> = managed
@@ -157,8 +173,11 @@ fn a_snapshot_gives_the_methods_of_clrmd() {
             frames += found.len();
         }
     }
-    println!("{frames} frames of {threads} threads; {refused} with exceptions");
-    assert!(threads >= 12 && frames >= 30, "{threads} {frames}");
+    println!(
+        "{frames} frames of {threads} threads; {refused} with exceptions, of {unknown} not known"
+    );
+    println!("{cooperative} threads are cooperative");
+    assert!(threads >= 23 && unknown <= 6 && frames >= 41, "{threads} {frames}");
 }
 
 /// What people paste: each thread gives a text that comes out as it says, or a reason why not.

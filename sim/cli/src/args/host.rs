@@ -190,6 +190,7 @@ pub(crate) struct LimitArgs {
     pub(crate) output: Option<u64>,
 }
 
+#[cfg(feature = "host")]
 impl LimitArgs {
     /// Returns the arguments again, for a process of the tool.
     pub(crate) fn again(&self) -> Vec<String> {

@@ -20,7 +20,9 @@ pub(crate) use generators::{GenerateArgs, GenerateKind, MinimizeArgs};
 pub(crate) use histories::{
     DrawArgs, ExploreArgs, ReplayArgs, SearchArgs, SettingsArgs, StrategyChoice,
 };
-pub(crate) use host::{HostArgs, LimitArgs};
+pub(crate) use host::HostArgs;
+#[cfg(feature = "host")]
+pub(crate) use host::LimitArgs;
 pub(crate) use import::ImportArgs;
 pub(crate) use inspect::{DiagnoseArgs, DumpArgs, InspectArgs};
 pub(crate) use lint::{LintArgs, LintFormat};

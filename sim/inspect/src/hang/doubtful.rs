@@ -30,6 +30,8 @@ impl<P: StoppedProcess + ?Sized> Reader<'_, P> {
         self.read_handlers(&outlines);
         self.read_running(walker, &outlines);
         self.read_unknown_owners(&outlines);
+        let cut = outlines.iter().filter(|(_, outline)| outline.is_cut);
+        self.unknown.extend(cut.map(|(thread, _)| Unknown::Stack { thread: *thread }));
     }
 
     fn waiting(&self) -> BTreeSet<u32> {

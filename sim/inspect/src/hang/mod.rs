@@ -119,6 +119,11 @@ pub enum Unknown {
     Runtime(InspectError),
     /// The threads of the runtime from here on.
     Threads(InspectError),
+    /// The rest of a thread's stack, which cannot be walked to its end: files of the process are missing.
+    Stack {
+        /// Id of the thread.
+        thread: u32,
+    },
     /// The word that a thread waits for.
     Word {
         /// Id of the thread.
@@ -140,7 +145,7 @@ impl Unknown {
     /// Returns true if waits of any number of threads may be among it. Most words of waits are not in small dumps.
     const fn hides_waits(&self) -> bool {
         match self {
-            Self::Runtime(_) | Self::Threads(_) => true,
+            Self::Runtime(_) | Self::Threads(_) | Self::Stack { .. } => true,
             Self::Word { .. } | Self::Owner { .. } => false,
         }
     }

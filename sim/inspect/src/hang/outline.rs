@@ -1,8 +1,8 @@
 //! What a thread's stack says of where it waits: modules alone, no names of functions.
 
-use crate::stack::{CodeKind, Stack, StackFrame, StackWalker};
+use crate::stack::{CodeKind, Stack, StackEnd, StackFrame, StackWalker};
 use clr_dump::{StoppedProcess, Thread};
-use clr_unwind::{Gpr, Memory, Position, Registers};
+use clr_unwind::{Gpr, Memory, Position, Registers, UnwindError};
 use std::ops::Range;
 
 /// Bytes of an interrupted stack that are searched at most.
@@ -18,6 +18,8 @@ pub(super) struct Outline {
     pub(super) leaves: usize,
     /// Paths of the modules of all frames.
     pub(super) all: Vec<String>,
+    /// True if the stack goes on, from code of a module whose file is missing.
+    pub(super) is_cut: bool,
     /// The code that a signal has interrupted, if the thread is in a handler.
     pub(super) interrupted: Option<Interrupted>,
 }
@@ -38,11 +40,14 @@ impl Outline {
         walker: &mut StackWalker<'_, '_, P>,
         thread: &Thread,
     ) -> Self {
-        let Stack { frames, .. } = walker.walk(&thread.registers);
+        let Stack { frames, end } = walker.walk(&thread.registers);
         let is_signals = |frame: &&StackFrame| frame.position == Position::Interrupted;
         let below = frames.iter().skip(1).position(|frame| is_signals(&frame)).map(|at| at + 1);
         let (handler, rest) = frames.split_at(below.unwrap_or(frames.len()));
         let all = named(process, &frames);
+        let is_whole = matches!(end, StackEnd::Unwind(UnwindError::EndOfStack { .. }));
+        let last = frames.last().and_then(|last| process.module_at(last.registers.rip));
+        let is_cut = !is_whole && last.is_some_and(|module| module.file.is_err());
         let modules = native(process, handler);
         let leaf = modules.first();
         let is_leaf = |frame: &&StackFrame| path(process, frame).as_ref() == leaf;
@@ -50,6 +55,7 @@ impl Outline {
             leaves: handler.iter().take_while(|frame| leaf.is_some() && is_leaf(frame)).count(),
             modules: in_a_row(modules),
             all,
+            is_cut,
             interrupted: rest.first().map(|first| Interrupted::of(process, first, rest)),
         }
     }

@@ -147,6 +147,11 @@ pub(super) fn unknown(unknown: &Unknown) -> String {
     match unknown {
         Unknown::Runtime(error) => format!("the runtime: {error}"),
         Unknown::Threads(error) => format!("threads of the runtime: {error}"),
+        Unknown::Stack { thread } => {
+            format!(
+                "the stack of thread {thread} to its end: name files of its modules with --files"
+            )
+        }
         Unknown::Word { thread, address } => {
             format!("the word that thread {thread} waits for: the dump lacks {address:#x}")
         }

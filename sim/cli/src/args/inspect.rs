@@ -96,8 +96,8 @@ it. The verdict is
   proved             each wait of the circle was read from memory
   fits, not proved   a wait of the circle may be another one; it is said what is not known
   nothing found      no circle: a thread may still wait for something that never comes
-  open               no circle in what could be read, but the runtime could not: with --files it
-                     may be found; of .NET 8, 8.0.34 alone is known
+  open               no circle in what could be read, but the runtime or the rest of a stack could
+                     not: with --files it may be found; of .NET 8, 8.0.34 alone is known
 
 A GC or a suspension that goes on is no hang by itself. What the runtime does is known of .NET 9
 and later; that a suspension stops a thread, of .NET 11. Names of functions decide nothing.
@@ -112,7 +112,7 @@ cooperative mode; of the instruction that runs or was interrupted; of the object
 if it is not proved.
 
 Exit codes:
-  0  nothing was found, and the runtime's threads were read
+  0  nothing was found, and the runtime's threads and all stacks were read
   1  a hang is proved
   2  the arguments are wrong, a dump is missing, damaged, none, or of another process, or the
      process cannot be read

@@ -60,7 +60,9 @@ impl Ring {
     /// Adds an entry, and returns its number. If there is no place for some time, the entry is lost.
     pub(super) fn push(&self, entry: Entry) -> Option<u64> {
         for _ in 0..TRIES {
-            let used = self.next.load(Ordering::Relaxed) - self.taken.load(Ordering::Acquire);
+            // In this order: what is taken later has a larger number than what is claimed now.
+            let taken = self.taken.load(Ordering::Acquire);
+            let used = self.next.load(Ordering::Relaxed) - taken;
             if used < PLACES - SPARE {
                 let number = self.next.fetch_add(1, Ordering::Relaxed);
                 let place = self.place(number)?;
@@ -133,8 +135,13 @@ mod tests {
             })
             .collect();
         let mut next = [0_u64; 4];
-        while next.iter().sum::<u64>() < 40_000 {
-            let Some(entry) = ring.next() else { continue };
+        loop {
+            let is_over = pushers.iter().all(thread::JoinHandle::is_finished);
+            let entry = match ring.next() {
+                Some(entry) => entry,
+                None if is_over => break,
+                None => continue,
+            };
             let thread = (entry.os_thread >> 32) as usize;
             assert_eq!(entry.os_thread & 0xFFFF_FFFF, next[thread]);
             next[thread] += 1;
@@ -142,7 +149,7 @@ mod tests {
         for pusher in pushers {
             pusher.join().unwrap();
         }
-        assert_eq!(ring.take_lost(), 0);
+        assert_eq!((next, ring.take_lost()), ([10_000; 4], 0));
         assert!(!ring.is_written());
         ring.set_written();
         assert!(ring.is_written());

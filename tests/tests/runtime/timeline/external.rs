@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::timeline::seen::{HOSTILE, hostile};
+use clr_explore::visible;
 
 /// Reads the content of the cards.
 const CARDS: &str = r#"[...document.querySelectorAll(".card")].map((card) => ({
@@ -278,7 +279,7 @@ fn names_are_words_and_nothing_else() {
     browser.open(&timeline.page(), "");
     assert_eq!(browser.value("typeof pwned"), "undefined");
     assert_eq!(browser.value(CARDS)[0]["stack"], json!(&*history.turns[0].statuses[0].stack));
-    assert_eq!(browser.value(CARDS)[2]["name"], history.threads[2].name);
+    assert_eq!(browser.value(CARDS)[2]["name"], visible(&history.threads[2].name));
     assert_eq!(browser.value("document.title"), HOSTILE);
     let code = browser.value("document.querySelector('#replay code').textContent");
     assert_eq!(code, HOSTILE);

@@ -10,7 +10,17 @@ struct Echo(Child);
 impl Echo {
     fn start() -> Self {
         let mut command = Command::new("cat");
-        Self(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
+        let echo = Self(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+        while !echo.sleeps() {
+            std::thread::yield_now();
+        }
+        echo
+    }
+
+    /// Returns true if the process waits in the kernel: for its input, as nothing else that it does takes time.
+    fn sleeps(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
+        stat.contains(") S ")
     }
 
     fn inspect(&self) -> Command {

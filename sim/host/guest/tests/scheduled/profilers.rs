@@ -144,7 +144,7 @@ const CASES: &[Case] = &[
         THREADS,
         60,
         &["deadlock: end of a thread, profiler's lock 1", "ends"],
-        "",
+        "H-34",
     ),
     case(SAMPLER, "LOG_AFTER_RESUME", IMAGE, 200, ENDS, ""),
     case(

@@ -74,8 +74,8 @@ pub(super) struct Returned {
     pub(super) ip: u64,
     /// The registers in the order of machine code.
     pub(super) registers: [u64; 16],
-    /// True if each instruction of the leaf was executed on its own, and led to an address that the leaf has not written: what
-    /// restores a context writes the address where it goes on.
+    /// True if each instruction of the leaf was executed on its own, none took rsp from memory, and they led to an address that the
+    /// leaf has not written: what restores a context does both, and goes on elsewhere.
     pub(super) is_certain: bool,
 }
 
@@ -211,6 +211,11 @@ fn kind(code: &[u8]) -> Kind {
     }
 }
 
+/// Returns true if `code` begins with `mov rsp, [...]`.
+fn restores_rsp(code: &[u8]) -> bool {
+    matches!(*code, [0x48..=0x4B, 0x8B, modrm, ..] if modrm >> 3 & 7 == 4 && modrm < 0xC0)
+}
+
 /// The copy of the process.
 struct Copy {
     pid: i32,
@@ -230,10 +235,12 @@ impl Copy {
         put(&mut now, work);
         self.set_registers(&now)?;
         let start = work.registers.rsp();
+        let mut is_restored = false;
         for _ in 0..STEPS {
             let mut code = [0; 15];
             self.read(now.rip, &mut code);
             let before = now;
+            is_restored |= restores_rsp(&code);
             match kind(&code) {
                 Kind::SystemCall => {
                     now.rip += 2;
@@ -243,7 +250,8 @@ impl Copy {
                 Kind::Return if before.rsp >= start => {
                     now = self.step()?;
                     let registers = in_order(&now);
-                    let is_certain = work.word(before.rsp) == Some(now.rip);
+                    let is_written = work.word(before.rsp) != Some(now.rip);
+                    let is_certain = !is_restored && !is_written;
                     return Ok(Returned { ip: now.rip, registers, is_certain });
                 }
                 Kind::Call => {

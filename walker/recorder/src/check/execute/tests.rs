@@ -37,6 +37,9 @@ core::arch::global_asm!(
     // As RtlRestoreContext, which goes on in another frame.
     ".globl executed_restore",
     "executed_restore: lea rax, [rip + executed_spin]; mov [rsp + 16], rax; lea rsp, [rsp + 16]; ret",
+    // The same where the address was there before.
+    ".globl executed_restore_rsp",
+    "executed_restore_rsp: lea rax, [rsp + 8]; push rax; mov rsp, [rsp]; ret",
     ".globl executed_spin",
     "executed_spin: jmp executed_spin",
     ".globl executed_fault",
@@ -56,6 +59,7 @@ unsafe extern "C" {
     fn executed_lock();
     fn executed_map();
     fn executed_restore();
+    fn executed_restore_rsp();
     fn executed_spin();
     fn executed_fault();
     fn executed_wait();
@@ -94,6 +98,7 @@ fn a_return_to_an_address_that_was_written_is_not_certain() {
     let is_certain = |code| execute(code, &[0x1234, 7, 8]).unwrap().0.is_certain;
     assert!(is_certain(executed_epilogue) && is_certain(executed_body));
     assert!(!is_certain(executed_restore) && !is_certain(executed_loop));
+    assert!(!is_certain(executed_restore_rsp));
 }
 
 #[test]

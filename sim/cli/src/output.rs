@@ -59,18 +59,7 @@ impl Replacing {
             let prepared = Prepared::new(path, content, self.force);
             prepared.map(|it| (*path, it)).map_err(|error| unwritten(path, &error))
         });
-        let prepared: Vec<_> = prepared.collect::<Result<_, _>>()?;
-        let mut new = Vec::new();
-        for (path, file) in prepared {
-            new.extend(file.is_new().then_some(path));
-            if let Err(error) = file.finish() {
-                for path in new {
-                    let _: io::Result<()> = fs::remove_file(path);
-                }
-                return Err(unwritten(path, &error));
-            }
-        }
-        Ok(())
+        finish_all(prepared.collect::<Result<_, _>>()?)
     }
 
     /// Writes files into a folder, which is made if it is not there: none of them, and no folder, if one does not fit.
@@ -128,6 +117,23 @@ fn is_there(path: &Path) -> CliError {
     CliError::new(&slashed(path), "is there already; --force replaces it").with_code("file-exists")
 }
 
+/// Gives contents the names of their files. If one cannot have it, those that are new are removed again.
+fn finish_all(prepared: Vec<(&Path, Prepared)>) -> Result<(), CliError> {
+    let mut new = Vec::new();
+    for (path, file) in prepared {
+        let is_new = file.is_new();
+        if let Err(error) = file.finish() {
+            // Not what stands at `path`: another process has written it.
+            for path in new {
+                let _: io::Result<()> = fs::remove_file(path);
+            }
+            return Err(unwritten(path, &error));
+        }
+        new.extend(is_new.then_some(path));
+    }
+    Ok(())
+}
+
 /// Replaces the content of a file, whole or not at all.
 pub(crate) fn replace(path: &Path, content: &str) -> Result<(), CliError> {
     Replacing { force: true }.write(path, content)
@@ -137,5 +143,22 @@ fn unwritten(path: &Path, error: &io::Error) -> CliError {
     match error.kind() {
         ErrorKind::AlreadyExists => is_there(path),
         kind => CliError::new(&slashed(path), format_args!("cannot be written: {kind}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_another_process_writes_meanwhile_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let [own, other] = ["own", "other"].map(|name| folder.path().join(name));
+        let prepare = |path| Prepared::new(path, b"new", false).unwrap();
+        let prepared = vec![(&*own, prepare(&own)), (&*other, prepare(&other))];
+        fs::write(&other, "theirs").unwrap();
+        assert!(finish_all(prepared).is_err());
+        assert!(!own.exists());
+        assert_eq!(fs::read_to_string(&other).unwrap(), "theirs");
     }
 }

@@ -19,9 +19,9 @@ use clr_walker::jitted::contracts::ContractDescriptor;
 #[derive(Debug)]
 pub(crate) struct Layout {
     build_id: &'static str,
-    /// Offsets of fields in bytes; `!` is a size.
+    /// Offsets of fields in bytes, apart from the [common](COMMON_FIELDS) ones; `!` is a size.
     fields: &'static [(&'static str, &'static str, u32)],
-    /// Numbers.
+    /// Numbers, apart from the [common](COMMON_VALUES) ones.
     values: &'static [(&'static str, u64)],
     /// RVAs of variables.
     variables: &'static [(&'static str, u32)],
@@ -34,6 +34,63 @@ pub(crate) struct Layout {
 }
 
 const LAYOUTS: [&Layout; 2] = [&net8::LAYOUT, &net9::LAYOUT];
+
+/// Offsets that all builds here have, each seen in each of them.
+const COMMON_FIELDS: &[(&str, &str, u32)] = &[
+    // ClrMD: the Frames of all threads.
+    ("Frame", "Next", 8),
+    // ClrMD: of each HijackFrame, the address of the frame below it.
+    ("HijackFrame", "ReturnAddress", 16),
+    // 10: the map leads from each managed frame to its method.
+    ("RangeSectionMap", "TopLevelData", 0),
+    ("RangeSectionFragment", "Next", 0),
+    ("RangeSectionFragment", "RangeBegin", 8),
+    ("RangeSectionFragment", "RangeEndOpen", 16),
+    ("RangeSectionFragment", "RangeSection", 24),
+    ("RangeSection", "RangeBegin", 0),
+    ("RangeSection", "RangeEndOpen", 8),
+    ("RangeSection", "Flags", 16),
+    ("RangeSection", "JitManager", 24),
+    ("RangeSection", "R2RModule", 32),
+    ("RangeSection", "HeapList", 40),
+    // 10; no section was about to be deleted in the dumps that were looked at.
+    ("RangeSection", "NextForDelete", 64),
+    ("CodeHeapListNode", "StartAddress", 16),
+    ("CodeHeapListNode", "EndAddress", 24),
+    ("CodeHeapListNode", "MapBase", 32),
+    ("CodeHeapListNode", "HeaderMap", 40),
+    ("RealCodeHeader", "MethodDesc", 24),
+    ("RealCodeHeader", "NumUnwindInfos", 32),
+    ("RealCodeHeader", "UnwindInfos", 36),
+    ("RuntimeFunction", "!", 12),
+    ("RuntimeFunction", "BeginAddress", 0),
+    ("RuntimeFunction", "EndAddress", 4),
+    ("RuntimeFunction", "UnwindData", 8),
+    // ClrMD: the entries of methods are found in the map, with the methods' MethodDescs.
+    ("ReadyToRunInfo", "EntryPointToMethodDescMap", 432),
+    // 10: a pointer to itself, a table of functions in the image, and its count.
+    ("ReadyToRunInfo", "CompositeInfo", 40),
+    ("ReadyToRunInfo", "RuntimeFunctions", 80),
+    ("ReadyToRunInfo", "NumRuntimeFunctions", 88),
+    ("ReadyToRunInfo", "NumHotColdMap", 104),
+    ("ReadyToRunInfo", "DelayLoadMethodCallThunks", 112),
+    ("HashMap", "Buckets", 16),
+    ("Bucket", "!", 64),
+    ("Bucket", "Keys", 0),
+    ("Bucket", "Values", 32),
+    // ClrMD: the images of methods.
+    ("PEAssembly", "PEImage", 8),
+    ("PEImage", "LoadedImageLayout", 120),
+    ("PEImageLayout", "Base", 8),
+    ("PEImageLayout", "Flags", 20),
+];
+
+/// Numbers that all builds here have. 10.
+const COMMON_VALUES: &[(&str, u64)] = &[
+    ("HashMapSlotsPerBucket", 4),
+    ("HashMapValueMask", 0x7FFF_FFFF_FFFF_FFFF),
+    ("StubCodeBlockLast", 15),
+];
 
 impl Layout {
     /// Returns the layout of a build.
@@ -59,10 +116,10 @@ impl Layout {
 
     /// Adds to a descriptor what it does not state. `base`: where the runtime is loaded (VA).
     pub(crate) fn complete(&self, descriptor: &mut ContractDescriptor, base: u64) {
-        for (type_name, field, offset) in self.fields {
+        for (type_name, field, offset) in self.fields.iter().chain(COMMON_FIELDS) {
             descriptor.add_field(type_name, field, *offset);
         }
-        for (name, value) in self.values {
+        for (name, value) in self.values.iter().chain(COMMON_VALUES) {
             descriptor.add_global(name, *value);
         }
         for (name, rva) in self.variables.iter().chain(self.frames) {

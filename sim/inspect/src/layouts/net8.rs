@@ -19,47 +19,8 @@ pub(super) const LAYOUT: Layout = Layout {
         ("Thread", "Id", 32),
         ("Thread", "LinkNext", 232),
         ("Thread", "OSId", 424),
-        ("Frame", "Next", 8),
-        // ClrMD: of each HijackFrame, the address of the frame below it.
-        ("HijackFrame", "ReturnAddress", 16),
-        // 10: the map leads from each managed frame to its method.
-        ("RangeSectionMap", "TopLevelData", 0),
-        ("RangeSectionFragment", "Next", 0),
-        ("RangeSectionFragment", "RangeBegin", 8),
-        ("RangeSectionFragment", "RangeEndOpen", 16),
-        ("RangeSectionFragment", "RangeSection", 24),
-        ("RangeSection", "RangeBegin", 0),
-        ("RangeSection", "RangeEndOpen", 8),
-        ("RangeSection", "Flags", 16),
-        ("RangeSection", "JitManager", 24),
-        ("RangeSection", "R2RModule", 32),
-        ("RangeSection", "HeapList", 40),
-        // 10; no section was about to be deleted in the dumps that were looked at.
-        ("RangeSection", "NextForDelete", 64),
-        ("CodeHeapListNode", "StartAddress", 16),
-        ("CodeHeapListNode", "EndAddress", 24),
-        ("CodeHeapListNode", "MapBase", 32),
-        ("CodeHeapListNode", "HeaderMap", 40),
-        ("RealCodeHeader", "MethodDesc", 24),
-        ("RealCodeHeader", "NumUnwindInfos", 32),
-        ("RealCodeHeader", "UnwindInfos", 36),
-        ("RuntimeFunction", "!", 12),
-        ("RuntimeFunction", "BeginAddress", 0),
-        ("RuntimeFunction", "EndAddress", 4),
-        ("RuntimeFunction", "UnwindData", 8),
         // ClrMD: the entry of a method is found in the map, with the method's MethodDesc.
         ("Module", "ReadyToRunInfo", 1152),
-        ("ReadyToRunInfo", "EntryPointToMethodDescMap", 432),
-        // 10: a pointer to itself, a table of functions in the image, and its count.
-        ("ReadyToRunInfo", "CompositeInfo", 40),
-        ("ReadyToRunInfo", "RuntimeFunctions", 80),
-        ("ReadyToRunInfo", "NumRuntimeFunctions", 88),
-        ("ReadyToRunInfo", "NumHotColdMap", 104),
-        ("ReadyToRunInfo", "DelayLoadMethodCallThunks", 112),
-        ("HashMap", "Buckets", 16),
-        ("Bucket", "!", 64),
-        ("Bucket", "Keys", 0),
-        ("Bucket", "Values", 32),
         // ClrMD: token, module and path of methods, also of generic ones over another module's structure.
         ("MethodDesc", "Flags3AndTokenRemainder", 0),
         ("MethodDesc", "ChunkIndex", 2),
@@ -69,21 +30,14 @@ pub(super) const LAYOUT: Layout = Layout {
         ("MethodDescChunk", "FlagsAndTokenRange", 18),
         ("MethodTable", "Module", 24),
         ("Module", "PEAssembly", 272),
-        ("PEAssembly", "PEImage", 8),
         ("PEImage", "Path", 16),
-        ("PEImage", "LoadedImageLayout", 120),
-        ("PEImageLayout", "Base", 8),
-        ("PEImageLayout", "Flags", 20),
         // ClrMD: the name of a stub for a P/Invoke.
         ("DynamicMethodDesc", "MethodName", 24),
     ],
     values: &[
-        // ClrMD: tokens. 10: the others.
+        // ClrMD: tokens. 10: the alignment.
         ("MethodDescTokenRemainderBitCount", 12),
         ("MethodDescAlignment", 8),
-        ("HashMapSlotsPerBucket", 4),
-        ("HashMapValueMask", 0x7FFF_FFFF_FFFF_FFFF),
-        ("StubCodeBlockLast", 15),
     ],
     // Table: entries 16, 17, 18 and 0.
     variables: &[

@@ -5,61 +5,12 @@ use super::Layout;
 pub(super) const LAYOUT: Layout = Layout {
     build_id: "ea2417846f6e65e39f48c6d7442f409cc97a7f36",
     fields: &[
-        // ClrMD: the Frames of all threads.
-        ("Frame", "Next", 8),
-        // ClrMD: of each HijackFrame, the address of the frame below it.
-        ("HijackFrame", "ReturnAddress", 16),
-        // 10: the map leads from each managed frame to its method.
-        ("RangeSectionMap", "TopLevelData", 0),
-        ("RangeSectionFragment", "Next", 0),
-        ("RangeSectionFragment", "RangeBegin", 8),
-        ("RangeSectionFragment", "RangeEndOpen", 16),
-        ("RangeSectionFragment", "RangeSection", 24),
-        ("RangeSection", "RangeBegin", 0),
-        ("RangeSection", "RangeEndOpen", 8),
-        ("RangeSection", "Flags", 16),
-        ("RangeSection", "JitManager", 24),
-        ("RangeSection", "R2RModule", 32),
-        ("RangeSection", "HeapList", 40),
-        // 10; no section was about to be deleted in the dumps that were looked at.
-        ("RangeSection", "NextForDelete", 64),
-        ("CodeHeapListNode", "StartAddress", 16),
-        ("CodeHeapListNode", "EndAddress", 24),
-        ("CodeHeapListNode", "MapBase", 32),
-        ("CodeHeapListNode", "HeaderMap", 40),
-        ("RealCodeHeader", "MethodDesc", 24),
-        ("RealCodeHeader", "NumUnwindInfos", 32),
-        ("RealCodeHeader", "UnwindInfos", 36),
-        ("RuntimeFunction", "!", 12),
-        ("RuntimeFunction", "BeginAddress", 0),
-        ("RuntimeFunction", "EndAddress", 4),
-        ("RuntimeFunction", "UnwindData", 8),
         // ClrMD: the entries of ten methods are found in the map, with the methods' MethodDescs.
         ("Module", "ReadyToRunInfo", 984),
-        ("ReadyToRunInfo", "EntryPointToMethodDescMap", 432),
-        // 10: a pointer to itself, a table of functions in the image, and its count.
-        ("ReadyToRunInfo", "CompositeInfo", 40),
-        ("ReadyToRunInfo", "RuntimeFunctions", 80),
-        ("ReadyToRunInfo", "NumRuntimeFunctions", 88),
-        ("ReadyToRunInfo", "NumHotColdMap", 104),
-        ("ReadyToRunInfo", "DelayLoadMethodCallThunks", 112),
-        ("HashMap", "Buckets", 16),
-        ("Bucket", "!", 64),
-        ("Bucket", "Keys", 0),
-        ("Bucket", "Values", 32),
         // ClrMD: the images of methods.
         ("Module", "PEAssembly", 280),
-        ("PEAssembly", "PEImage", 8),
-        ("PEImage", "LoadedImageLayout", 120),
-        ("PEImageLayout", "Base", 8),
-        ("PEImageLayout", "Flags", 20),
     ],
-    values: &[
-        // 10.
-        ("HashMapSlotsPerBucket", 4),
-        ("HashMapValueMask", 0x7FFF_FFFF_FFFF_FFFF),
-        ("StubCodeBlockLast", 15),
-    ],
+    values: &[],
     // Table: entry 0.
     variables: &[("ExecutionManagerCodeRangeMapAddress", 0x72_9760)],
     // Table: entries 125 to 148. ClrMD: a Frame of a dump that begins with the entry has the name.

@@ -7,18 +7,16 @@ use crate::version::generation_of_path;
 use clr_dump::StoppedProcess;
 use clr_inspect::{
     CodeKind, ExplicitFrame, FrameKind as KindInDump, ManagedThread, MethodName, MethodNames, Mode,
-    Runtime, StackEnd, StackFrame, StackWalker, ThreadStore,
+    Runtime, StackFrame, StackWalker, ThreadStore,
 };
 use clr_runtime::frame::layout;
 use clr_runtime::frame::{FrameReader, FrameShape};
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::{Context, ExceptionState, FrameIdentities, FrameKind, MethodKind};
 use clr_scenario::{ObservedActivation, ObservedFrame, ObservedStack, SuspensionState};
-use clr_unwind::{Position, Registers, UnwindError};
+use clr_unwind::{Position, Registers};
 use clr_world::synthetic::CodeLocation;
 
-/// Offset of native activations in their functions, in bytes: after any prologue.
-const NATIVE_OFFSET: u64 = 0x20;
 /// Name of code that is in no module, and of stubs.
 const NATIVE: &str = "native";
 /// Name of a method without a name.
@@ -166,7 +164,7 @@ impl<'r, 'm, 'a, P: StoppedProcess + ?Sized> ThreadReader<'r, 'm, 'a, P> {
         loop {
             let stack = self.walker.walk_from(&from, position);
             walked.extend(stack.frames);
-            if matches!(stack.end, StackEnd::Unwind(UnwindError::EndOfStack { .. })) {
+            if stack.end.is_root() {
                 return walked;
             }
             let sp = walked.last().map_or(0, |last: &StackFrame| last.registers.rsp());
@@ -219,7 +217,7 @@ impl<'r, 'm, 'a, P: StoppedProcess + ?Sized> ThreadReader<'r, 'm, 'a, P> {
                 let (name, kind) = self.managed(method);
                 (name, ip.wrapping_sub(start), CodeLocation::ReadyToRun, kind)
             }
-            _ => (self.native(ip), NATIVE_OFFSET, CodeLocation::Native, MethodKind::Ordinary),
+            _ => return ObservedActivation::native(self.native(ip), ip, sp),
         };
         let saves = Vec::new();
         ObservedActivation { function, offset, place, kind, funclet: None, saves, ip, sp }
@@ -246,7 +244,9 @@ impl<'r, 'm, 'a, P: StoppedProcess + ?Sized> ThreadReader<'r, 'm, 'a, P> {
     fn native(&self, ip: u64) -> String {
         match self.process.module_at(ip) {
             Some(module) => {
-                let at = ip.saturating_sub(module.range.start).saturating_sub(NATIVE_OFFSET);
+                let at = ip
+                    .saturating_sub(module.range.start)
+                    .saturating_sub(ObservedActivation::NATIVE_OFFSET);
                 format!("{}!{at:#x}", module.name())
             }
             None => NATIVE.to_owned(),
@@ -254,9 +254,8 @@ impl<'r, 'm, 'a, P: StoppedProcess + ?Sized> ThreadReader<'r, 'm, 'a, P> {
     }
 }
 
-/// Returns the name of a method as a label of a text can have it: `@` begins a version of the code.
 fn label(name: &MethodName) -> String {
-    name.to_string().replace('@', "_")
+    ObservedActivation::label(&name.to_string())
 }
 
 /// Returns how far a suspension by another thread has come.

@@ -3,7 +3,7 @@
 use crate::error::ImportError;
 use crate::note::Note;
 use clr_dump::StoppedProcess;
-use clr_inspect::{CodeKind, Diagnosis, Edge, Evidence, Runtime, StackWalker};
+use clr_inspect::{Diagnosis, Edge, Evidence, Runtime, StackWalker, is_in_call};
 use clr_runtime::generation::Generation;
 use clr_scenario::Scenario;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ const SEEDS: u32 = 32;
 pub struct HangScenario {
     /// The scenario, whose search ends in the circle.
     pub scenario: Scenario,
-    /// What the dump does not say.
+    /// Facts that the dump lacks.
     pub notes: Vec<Note>,
 }
 
@@ -100,9 +100,9 @@ fn members<P: StoppedProcess + ?Sized>(
             |id| format!("thread-{id}"),
         );
         let holds = before.evidence;
-        let is_stopped = is_suspension(wants.evidence);
+        let is_stopped = wants.evidence.is_of_suspension();
         let is_collecting = id.is_some()
-            && (is_suspension(holds) || matches!(holds, Evidence::ThreadStoreLock { .. }))
+            && (holds.is_of_suspension() || matches!(holds, Evidence::ThreadStoreLock { .. }))
             && matches!(wants.evidence, Evidence::CooperativeMode { .. });
         members.push(Member {
             id: wants.from,
@@ -112,35 +112,15 @@ fn members<P: StoppedProcess + ?Sized>(
             is_program: is_stopped
                 || is_collecting
                 || matches!(holds, Evidence::CooperativeMode { .. }),
-            is_in_call: is_in_call(process, wants.from, walker),
+            is_in_call: process
+                .thread(wants.from)
+                .is_some_and(|thread| is_in_call(process, runtime, walker, thread)),
         });
     }
     members
 }
 
-const fn is_suspension(evidence: Evidence) -> bool {
-    matches!(evidence, Evidence::Suspension { .. } | Evidence::Call { .. })
-}
-
-/// Returns true if the native code of a thread has called the runtime, which has called native code.
-fn is_in_call<P: StoppedProcess + ?Sized>(
-    process: &P,
-    id: u32,
-    walker: &mut StackWalker<'_, '_, P>,
-) -> bool {
-    let Some(thread) = process.thread(id) else { return false };
-    let stack = walker.walk(&thread.registers);
-    let native = stack.frames.iter().take_while(|frame| frame.code == CodeKind::Native);
-    let mut modules: Vec<&str> =
-        native.map_while(|frame| Some(process.module_at(frame.registers.rip)?.name())).collect();
-    modules.dedup();
-    let runtime = modules.iter().position(|module| *module == "libcoreclr.so");
-    let Some(at) = runtime else { return false };
-    // The system's library waits, and begins threads.
-    at >= 2 && modules.get(at + 1).is_some_and(|module| modules.first() != Some(module))
-}
-
-/// What the scenario says.
+/// The parts of a scenario's text.
 #[derive(Debug, Default)]
 struct Program {
     functions: String,
@@ -181,7 +161,8 @@ impl Program {
                 program.add_thread(member, &held, &wanted, to)?;
             } else {
                 let target = members.iter().find(|other| other.name == to && other.is_program);
-                let target = target.filter(|_| member.is_in_call && is_suspension(member.holds));
+                let target =
+                    target.filter(|_| member.is_in_call && member.holds.is_of_suspension());
                 let walked = target.map(|target| target.name.as_str());
                 program.add_script(member, &held, &wanted, to, walked)?;
             }
@@ -191,7 +172,7 @@ impl Program {
                     writeln!(program.waits, " why=\"lock\" lock={wanted:?}")
                 }
                 Evidence::End { .. } => writeln!(program.waits, " why=\"join\""),
-                evidence if is_suspension(evidence) => {
+                evidence if evidence.is_of_suspension() => {
                     writeln!(program.waits, " why=\"runtime-suspended\"")
                 }
                 _ => writeln!(program.waits),
@@ -210,7 +191,7 @@ impl Program {
     ) -> Result<(), ImportError> {
         let (body, callbacks) = match (member.holds, member.wants.evidence) {
             // A lock that is held while the thread becomes cooperative: from one callback to another.
-            (Evidence::Mutex { .. }, evidence) if is_suspension(evidence) => (
+            (Evidence::Mutex { .. }, evidence) if evidence.is_of_suspension() => (
                 "load-assembly",
                 vec![
                     ("AssemblyLoadStarted", format!("acquire {held:?}")),
@@ -224,7 +205,9 @@ impl Program {
             (Evidence::CooperativeMode { .. }, Evidence::End { .. }) => {
                 ("new", vec![("ObjectAllocated", format!("join {to:?}"))])
             }
-            (Evidence::End { .. }, evidence) if is_suspension(evidence) => ("work 3", Vec::new()),
+            (Evidence::End { .. }, evidence) if evidence.is_of_suspension() => {
+                ("work 3", Vec::new())
+            }
             (_, Evidence::CooperativeMode { .. }) => ("collect", Vec::new()),
             _ => return Err(ImportError::Circle),
         };
@@ -250,8 +233,8 @@ impl Program {
         to: &str,
         walked: Option<&str>,
     ) -> Result<(), ImportError> {
-        let suspends =
-            is_suspension(member.holds) || matches!(member.holds, Evidence::ThreadStoreLock { .. });
+        let suspends = member.holds.is_of_suspension()
+            || matches!(member.holds, Evidence::ThreadStoreLock { .. });
         let mut waits = match member.wants.evidence {
             Evidence::Mutex { .. } => format!("lock {wanted:?}"),
             Evidence::End { .. } => format!("join {to:?}"),

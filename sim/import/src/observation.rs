@@ -25,9 +25,9 @@ pub struct Observation {
     pub thread: String,
     /// The stack, at the addresses of the process.
     pub stack: ObservedStack,
-    /// Whether the thread is in cooperative mode.
+    /// True if the thread is in cooperative mode.
     pub is_cooperative: bool,
-    /// Whether another thread suspends the runtime, or has suspended it.
+    /// How far another thread has come with a suspension of the runtime, if there is one.
     pub suspension: Option<SuspensionState>,
     /// Lower and upper bound of the stack (VA).
     pub bounds: Option<(u64, u64)>,
@@ -109,13 +109,7 @@ impl Observation {
         if let Some(sp) = all.find(|at| *at >= USER_END) {
             return Err(ImportError::Descends { sp });
         }
-        let mut pairs = self.stack.activations.windows(2);
-        let descends = pairs.find_map(|pair| match pair {
-            [one, next] if next.sp < one.sp.saturating_add(8) => Some(next.sp),
-            [one, next] if !(next.sp - one.sp).is_multiple_of(8) => Some(next.sp),
-            _ => None,
-        });
-        descends.map_or(Ok(()), |sp| Err(ImportError::Descends { sp }))
+        self.stack.descent().map_or(Ok(()), |sp| Err(ImportError::Descends { sp }))
     }
 
     /// Sets the expectations of all calls: runtimes with the same result share one.

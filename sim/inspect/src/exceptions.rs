@@ -14,7 +14,7 @@ const ROW_SHIFT: u32 = 8;
 /// An exception that was thrown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exception {
-    /// Its class, with the namespace.
+    /// Name of the exception's class, with its namespace.
     pub class: String,
     /// Its message, if it was made with one.
     pub message: Option<String>,

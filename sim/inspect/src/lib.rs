@@ -49,7 +49,7 @@ mod threads;
 pub use error::InspectError;
 pub use exceptions::Exception;
 pub use frames::{ExplicitFrame, FrameKind};
-pub use hang::{Cause, Circle, Diagnosis, Doubt, Edge, Evidence, Unknown, Verdict};
+pub use hang::{Cause, Circle, Diagnosis, Doubt, Edge, Evidence, Unknown, Verdict, is_in_call};
 pub use methods::{MethodName, MethodNames};
 pub use runtime::Runtime;
 pub use stack::{CodeKind, Stack, StackEnd, StackFrame, StackWalker};

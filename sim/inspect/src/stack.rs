@@ -60,6 +60,13 @@ pub enum StackEnd {
     TooManyFrames,
 }
 
+impl StackEnd {
+    /// Returns true if the last frame is the thread's first function: the stack has all frames.
+    pub const fn is_root(&self) -> bool {
+        matches!(self, Self::Unwind(UnwindError::EndOfStack { .. }))
+    }
+}
+
 /// A stack.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

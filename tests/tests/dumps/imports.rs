@@ -16,7 +16,7 @@ use std::fs;
 
 const NEEDS: &str = "what the dumps have of the machine that must not be in a text";
 
-/// What the processes of the collection have in their environment, arguments and paths.
+/// Words of the environments, arguments and paths of the collection's processes.
 const PRIVATE: [&str; 8] =
     ["/app", "/opt", "/lib", "CORECLR_", "DOTNET_", "PATH=", "Hang.dll", "./Hang.cs"];
 

@@ -2,8 +2,7 @@
 
 use crate::collection::{Dump, folder};
 use clr_dump::{CoreDump, StoppedProcess as _};
-use clr_inspect::{CodeKind, MethodNames, Runtime, StackEnd, StackWalker};
-use clr_unwind::UnwindError;
+use clr_inspect::{CodeKind, MethodNames, Runtime, StackWalker};
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::Instant;
@@ -46,7 +45,7 @@ fn stacks(process: &CoreDump<'_>, name: &str) -> (BTreeMap<u32, Stack>, Vec<Stri
     let mut broken = Vec::new();
     let stacks = process.threads().iter().map(|thread| {
         let stack = walker.walk(&thread.registers);
-        if !matches!(stack.end, StackEnd::Unwind(UnwindError::EndOfStack { .. })) {
+        if !stack.end.is_root() {
             broken.push(format!(
                 "{name} {}: {:x?} after {}",
                 thread.id,

@@ -2,10 +2,7 @@
 
 use crate::collection::{Dump, number};
 use clr_dump::{CoreDump, StoppedProcess as _};
-use clr_inspect::{
-    CodeKind, FrameKind, MethodNames, Mode, Runtime, StackEnd, StackFrame, StackWalker,
-};
-use clr_unwind::UnwindError;
+use clr_inspect::{CodeKind, FrameKind, MethodNames, Mode, Runtime, StackFrame, StackWalker};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -154,7 +151,7 @@ fn managed_frames_are_those_of_clrmd() {
             let id = known["os_id"].as_u64().unwrap() as u32;
             let Some(thread) = process.thread(id) else { continue };
             let stack = walker.walk(&thread.registers);
-            let is_whole = matches!(stack.end, StackEnd::Unwind(UnwindError::EndOfStack { .. }));
+            let is_whole = stack.end.is_root();
             assert!(
                 is_whole,
                 "{} {id}: {:x?} after {:x?}",

@@ -37,7 +37,7 @@ enum Seed {
     None,
     /// The registers of the thread
     Leaf,
-    /// Those of its first managed frame
+    /// The registers of the thread's first managed frame
     TopManaged,
 }
 

@@ -10,15 +10,18 @@ fn number_after(line: &str, mark: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// Reads gdb's `thread apply all bt`, or one `bt`.
-pub(super) fn gdb(text: &str) -> Vec<PastedThread> {
+/// Reads lines: those of threads, of which `thread` returns the id, or 0, and those of their frames.
+fn backtraces(
+    text: &str,
+    thread: impl Fn(&str) -> Option<u32>,
+    frame: impl Fn(&str) -> Option<PastedFrame>,
+) -> Vec<PastedThread> {
     let mut threads: Vec<PastedThread> = Vec::new();
     for line in text.lines() {
-        if line.starts_with("Thread ") {
-            // Of a process that gdb runs: `LWP`; of a core: the same.
-            let id = number_after(line, "(LWP ").unwrap_or_default();
+        if let Some(id) = thread(line) {
             threads.push(PastedThread { id, ..PastedThread::default() });
-        } else if let Some(frame) = gdb_line(line) {
+        } else if let Some(frame) = frame(line) {
+            // A single backtrace has no line of a thread.
             threads.extend(threads.is_empty().then(PastedThread::default));
             if let Some(thread) = threads.last_mut() {
                 thread.frames.push(frame);
@@ -26,6 +29,13 @@ pub(super) fn gdb(text: &str) -> Vec<PastedThread> {
         }
     }
     threads
+}
+
+/// Reads gdb's `thread apply all bt`, or one `bt`.
+pub(super) fn gdb(text: &str) -> Vec<PastedThread> {
+    // Of a process that gdb runs: `LWP`; of a core: the same.
+    let id = |line: &str| number_after(line, "(LWP ").unwrap_or_default();
+    backtraces(text, |line| line.starts_with("Thread ").then(|| id(line)), gdb_line)
 }
 
 /// Reads a frame of gdb: `#5  0x00007f98198e17d5 in ?? () from target:/opt/libcoreclr.so`.
@@ -45,21 +55,20 @@ fn gdb_line(line: &str) -> Option<PastedFrame> {
 
 /// Reads lldb's `thread backtrace all`, or one.
 pub(super) fn lldb(text: &str) -> Vec<PastedThread> {
-    let mut threads: Vec<PastedThread> = Vec::new();
-    for line in text.lines() {
-        let words = line.trim_start_matches(['*', ' ']);
-        if words.starts_with("thread #") {
-            let id = number_after(words, "tid = ").or_else(|| number_after(words, "thread #"));
-            let id = id.unwrap_or_default();
-            threads.push(PastedThread { id, ..PastedThread::default() });
-        } else if let Some(frame) = lldb_line(words) {
-            threads.extend(threads.is_empty().then(PastedThread::default));
-            if let Some(thread) = threads.last_mut() {
-                thread.frames.push(frame);
-            }
-        }
+    // The selected ones have a mark.
+    fn words(line: &str) -> &str {
+        line.trim_start_matches(['*', ' '])
     }
-    threads
+    let id = |words: &str| {
+        number_after(words, "tid = ")
+            .or_else(|| number_after(words, "thread #"))
+            .unwrap_or_default()
+    };
+    let thread = |line: &str| {
+        let words = words(line);
+        words.starts_with("thread #").then(|| id(words))
+    };
+    backtraces(text, thread, |line| lldb_line(words(line)))
 }
 
 /// Reads a frame of lldb: ``frame #0: 0x00007ffff libc.so.6`__poll + 79 at poll.c:29:10``.

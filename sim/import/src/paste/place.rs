@@ -14,8 +14,6 @@ use clr_scenario::{
 };
 use clr_world::synthetic::CodeLocation;
 
-/// Offset in a function, in bytes, that stands for one that was not printed.
-const OFFSET: u64 = 0x20;
 /// Name of code whose name cannot be read.
 const UNNAMED: &str = "unnamed";
 /// Size of a frame whose stack pointer was not printed, in bytes.
@@ -145,7 +143,7 @@ fn activations(thread: &PastedThread, notes: &mut Vec<Note>) -> ObservedStack {
         notes.extend(is_managed.then_some(Note::Code));
         activations.push(ObservedActivation {
             function: if frame.name.is_empty() { UNNAMED.to_owned() } else { frame.name.clone() },
-            offset: frame.offset.unwrap_or(OFFSET),
+            offset: frame.offset.unwrap_or(ObservedActivation::NATIVE_OFFSET),
             place: if is_managed { CodeLocation::Heap } else { CodeLocation::Native },
             kind,
             funclet: None,
@@ -191,16 +189,7 @@ fn add_frames(thread: &PastedThread, stack: &mut ObservedStack, notes: &mut Vec<
 
 /// Adds native code before the first frame and after the last one, if they are managed.
 fn add_ends(stack: &mut ObservedStack, notes: &mut Vec<Note>) {
-    let native = |sp: u64, ip: u64| ObservedActivation {
-        function: "native".to_owned(),
-        offset: OFFSET,
-        place: CodeLocation::Native,
-        kind: MethodKind::Ordinary,
-        funclet: None,
-        saves: Vec::new(),
-        ip,
-        sp,
-    };
+    let native = |sp, ip| ObservedActivation::native("native".to_owned(), ip, sp);
     let frames = stack.frames.iter().map(|frame| frame.at);
     let first = stack.activations.first().filter(|it| it.is_managed()).map(|it| it.sp);
     if let Some(first) = first {

@@ -28,9 +28,9 @@ pub(crate) struct PastedFrame {
 /// A thread that was printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PastedThread {
-    /// Its id of the operating system, or 0 if there is none.
+    /// Id of the thread in the operating system, or 0 if none was printed.
     pub id: u32,
-    /// Whether it is in cooperative mode, if that was printed.
+    /// True if the thread is in cooperative mode; `None` if that was not printed.
     pub is_cooperative: Option<bool>,
     /// Leafmost first.
     pub(crate) frames: Vec<PastedFrame>,

@@ -1,6 +1,6 @@
 //! A second dump of a process: what did not move.
 
-use super::{Circle, Diagnosis, Doubt, Edge, Evidence, Unknown};
+use super::{Circle, Diagnosis, Doubt, Edge, Evidence};
 use crate::error::InspectError;
 use clr_dump::{StoppedProcess, Thread};
 use clr_unwind::Gpr;
@@ -45,8 +45,7 @@ impl Diagnosis {
                 edge.doubt = None;
             }
         }
-        let is_owner = |unknown: &Unknown| matches!(unknown, Unknown::Owner { .. });
-        self.unknown.retain(|unknown| !is_owner(unknown) || earlier.unknown.contains(unknown));
+        self.unknown.retain(|unknown| !unknown.is_owner() || earlier.unknown.contains(unknown));
         Ok(self)
     }
 }

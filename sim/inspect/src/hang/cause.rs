@@ -86,9 +86,7 @@ impl<P: StoppedProcess + ?Sized> Reader<'_, P> {
         if find(|it| matches!(it, Evidence::CooperativeMode { .. })).is_some() {
             return if lock.is_some() { Cause::LockOverCollection } else { Cause::Other };
         }
-        let stopped =
-            |it: &Evidence| matches!(it, Evidence::Suspension { .. } | Evidence::Call { .. });
-        match (find(stopped), lock, waiter) {
+        match (find(|it| it.is_of_suspension()), lock, waiter) {
             (Some(_), Some(lock), Some(waiter)) => {
                 // A GC works in cooperative mode, a profiler's suspension does not.
                 let mode = self.managed(lock.from).map(|thread| thread.mode);
@@ -117,6 +115,11 @@ impl<P: StoppedProcess + ?Sized> Reader<'_, P> {
 }
 
 impl Evidence {
+    /// Returns true if the wait is for the end of a suspension, or may be.
+    pub const fn is_of_suspension(self) -> bool {
+        matches!(self, Self::Suspension { .. } | Self::Call { .. })
+    }
+
     /// Returns the address of the lock that is wanted (VA).
     pub const fn lock(self) -> Option<u64> {
         match self {

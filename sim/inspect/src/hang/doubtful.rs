@@ -232,11 +232,6 @@ impl<P: StoppedProcess + ?Sized> Reader<'_, P> {
 
     /// Returns true if native code has called the runtime, which has called native code.
     pub(super) fn is_in_call(&self, outline: &Outline) -> bool {
-        let modules = &outline.modules;
-        let at = modules.iter().position(|path| self.is_runtime(Some(path)));
-        let Some(at) = at else { return false };
-        // The system's library waits, and begins threads; what the runtime called is between.
-        let system = modules.first();
-        at >= 2 && modules.get(at + 1).is_some_and(|module| Some(module) != system)
+        self.runtime.as_ref().is_some_and(|runtime| outline.is_in_call(runtime))
     }
 }

@@ -26,6 +26,16 @@ pub(super) fn timeout(thread: &Thread) -> Option<Doubt> {
     (thread.registers.get(Gpr::R10) != 0).then_some(Doubt::Timeout)
 }
 
+/// Returns the path of the runtime's module.
+pub(super) fn runtime_module<P: StoppedProcess + ?Sized>(
+    process: &P,
+    runtime: Option<&Runtime>,
+) -> Option<String> {
+    let known = runtime.map(|runtime| runtime.path().to_owned());
+    let named = || process.modules().iter().find(|module| module.name() == RUNTIME);
+    known.or_else(|| Some(named()?.path.clone()))
+}
+
 impl<'p, P: StoppedProcess + ?Sized> Reader<'p, P> {
     pub(super) fn new(process: &'p P, runtime: Result<&Runtime, InspectError>) -> Self {
         let mut unknown = Vec::new();
@@ -40,9 +50,7 @@ impl<'p, P: StoppedProcess + ?Sized> Reader<'p, P> {
                 (None, Vec::new())
             }
         };
-        let known = runtime.ok().map(|runtime| runtime.path().to_owned());
-        let named = || process.modules().iter().find(|module| module.name() == RUNTIME);
-        let runtime = known.or_else(|| Some(named()?.path.clone()));
+        let runtime = runtime_module(process, runtime.ok());
         Self { process, runtime, store, managed, edges: Vec::new(), unknown }
     }
 

@@ -14,8 +14,9 @@ use crate::error::InspectError;
 use crate::runtime::Runtime;
 use crate::stack::StackWalker;
 use circles::circles;
-use clr_dump::StoppedProcess;
-use edges::Reader;
+use clr_dump::{StoppedProcess, Thread};
+use edges::{Reader, runtime_module};
+use outline::Outline;
 
 /// A thread that cannot go on before another one does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,6 +143,10 @@ pub enum Unknown {
 }
 
 impl Unknown {
+    const fn is_owner(&self) -> bool {
+        matches!(self, Self::Owner { .. })
+    }
+
     /// Returns true if waits of any number of threads may be among it. Most words of waits are not in small dumps.
     const fn hides_waits(&self) -> bool {
         match self {
@@ -165,6 +170,18 @@ impl Circle {
     pub fn is_proved(&self) -> bool {
         self.edges.iter().all(|edge| edge.doubt.is_none())
     }
+}
+
+/// Returns true if native code of a thread has called the runtime, which has called native code. `walker` walks the stacks of the same
+/// process.
+pub fn is_in_call<P: StoppedProcess + ?Sized>(
+    process: &P,
+    runtime: Option<&Runtime>,
+    walker: &mut StackWalker<'_, '_, P>,
+    thread: &Thread,
+) -> bool {
+    let runtime = runtime_module(process, runtime);
+    runtime.is_some_and(|runtime| Outline::of(process, walker, thread).is_in_call(&runtime))
 }
 
 /// What is found of a hang.
@@ -224,9 +241,8 @@ impl Diagnosis {
 
     /// Returns the verdict.
     pub fn verdict(&self) -> Verdict {
-        let is_owner = |unknown: &Unknown| matches!(unknown, Unknown::Owner { .. });
         match self.circles.as_slice() {
-            [] if self.unknown.iter().any(is_owner) => Verdict::Fits,
+            [] if self.unknown.iter().any(Unknown::is_owner) => Verdict::Fits,
             [] if self.unknown.iter().any(Unknown::hides_waits) => Verdict::Open,
             [] => Verdict::Nothing,
             circles if circles.iter().any(Circle::is_proved) => Verdict::Proved,

@@ -1,8 +1,8 @@
-//! What a thread's stack says of where it waits: modules alone, no names of functions.
+//! Outlines of stacks: the modules whose code a thread is in. Names of functions play no part.
 
-use crate::stack::{CodeKind, Stack, StackEnd, StackFrame, StackWalker};
+use crate::stack::{CodeKind, Stack, StackFrame, StackWalker};
 use clr_dump::{StoppedProcess, Thread};
-use clr_unwind::{Gpr, Memory, Position, Registers, UnwindError};
+use clr_unwind::{Gpr, Memory, Position, Registers};
 use std::ops::Range;
 
 /// Bytes of an interrupted stack that are searched at most.
@@ -45,9 +45,8 @@ impl Outline {
         let below = frames.iter().skip(1).position(|frame| is_signals(&frame)).map(|at| at + 1);
         let (handler, rest) = frames.split_at(below.unwrap_or(frames.len()));
         let all = named(process, &frames);
-        let is_whole = matches!(end, StackEnd::Unwind(UnwindError::EndOfStack { .. }));
         let last = frames.last().and_then(|last| process.module_at(last.registers.rip));
-        let is_cut = !is_whole && last.is_some_and(|module| module.file.is_err());
+        let is_cut = !end.is_root() && last.is_some_and(|module| module.file.is_err());
         let modules = native(process, handler);
         let leaf = modules.first();
         let is_leaf = |frame: &&StackFrame| path(process, frame).as_ref() == leaf;
@@ -58,6 +57,14 @@ impl Outline {
             is_cut,
             interrupted: rest.first().map(|first| Interrupted::of(process, first, rest)),
         }
+    }
+
+    /// Returns true if native code has called the runtime, the module with this path, which has called native code.
+    pub(super) fn is_in_call(&self, runtime: &str) -> bool {
+        let Some(at) = self.modules.iter().position(|path| path == runtime) else { return false };
+        // The system's library waits, and begins threads; what the runtime called is between.
+        let system = self.modules.first();
+        at >= 2 && self.modules.get(at + 1).is_some_and(|module| Some(module) != system)
     }
 
     /// Returns the module that has the code of the handler: the one that the system's trampoline returns from.

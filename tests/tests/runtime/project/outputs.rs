@@ -1,4 +1,4 @@
-//! Who opens files to write: one place in each program that ships. A file that is written elsewhere is not written whole.
+//! The places that open files to write: one in each program that ships. A file that is written elsewhere is not written whole.
 
 use super::lines::sources;
 use super::*;

@@ -1,4 +1,4 @@
-//! What a diagnosis says, in words.
+//! The words of diagnoses: waits, doubts, verdicts and causes.
 
 use clr_dump::{CoreDump, StoppedProcess as _};
 use clr_inspect::{Cause, Doubt, Edge, Evidence, Unknown, Verdict};

@@ -12,7 +12,7 @@ const MOST: u64 = 64 << 20;
 /// Longest line of a header, in bytes.
 const LINE: u64 = 4 << 10;
 
-/// What was received.
+/// A message of the editor, or bytes that are none.
 #[derive(Debug)]
 pub(super) enum Received {
     Message(Message),

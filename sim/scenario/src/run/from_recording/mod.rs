@@ -110,7 +110,7 @@ impl Scenario {
         if let Some(frame) = stack.frames.iter().find(|frame| !frame.kind.exists_in(generation)) {
             return Err(RecordingRefusal::FrameKind(frame.kind));
         }
-        if !stack.ascends() {
+        if stack.descent().is_some() {
             return Err(RecordingRefusal::Descends);
         }
         let bounds = walk.stack.as_ref().map(stack::bounds);

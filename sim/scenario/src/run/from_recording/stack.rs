@@ -21,8 +21,6 @@ const NATIVE: &str = "native";
 const NAMELESS: &str = "(dynamic method)";
 /// Name of a Frame's method that was not recorded.
 const UNKNOWN: &str = "(unknown method)";
-/// Offset of native activations in their functions, in bytes: after any prologue.
-const NATIVE_OFFSET: u64 = 0x20;
 /// Size in bytes of a stack whose lower bound was not recorded.
 const UNKNOWN_SIZE: u64 = 8 << 20;
 /// Space in bytes for the code at the leaf, of which nothing was recorded.
@@ -58,7 +56,7 @@ pub(super) fn read(
     }
     let ends = activations.last().is_some_and(ObservedActivation::is_managed);
     if let Some(last) = reached.last().filter(|_| ends) {
-        activations.push(native(NATIVE.to_owned(), 0, last.caller_sp));
+        activations.push(ObservedActivation::native(NATIVE.to_owned(), 0, last.caller_sp));
     }
     // Of a call that was refused the Frames alone say which methods are on the stack.
     for (ip, sp) in frames.iter().filter_map(|frame| frame.target) {
@@ -187,13 +185,16 @@ impl Reader<'_, '_> {
             NamedAddress::Native(place) => match place.rsplit_once("+0x") {
                 Some((module, offset)) => {
                     let offset = u64::from_str_radix(offset, 16).unwrap_or_default();
-                    format!("{module}!{:#x}", offset.saturating_sub(NATIVE_OFFSET))
+                    format!(
+                        "{module}!{:#x}",
+                        offset.saturating_sub(ObservedActivation::NATIVE_OFFSET)
+                    )
                 }
                 None => place,
             },
             _ => NATIVE.to_owned(),
         };
-        native(function, ip, sp)
+        ObservedActivation::native(function, ip, sp)
     }
 
     /// Returns true if no activation of a text can have this rsp (VA).
@@ -243,7 +244,7 @@ impl Reader<'_, '_> {
         let Some(lowest) = lowest else { return };
         let name = if self.walk.relation == "self" { PROFILER } else { NATIVE };
         let sp = lowest.saturating_sub(LEAF_ROOM) & !7;
-        activations.insert(0, native(name.to_owned(), 0, sp));
+        activations.insert(0, ObservedActivation::native(name.to_owned(), 0, sp));
     }
 }
 
@@ -252,21 +253,7 @@ fn lowest(activations: &[ObservedActivation], frames: &[ObservedFrame]) -> Optio
     activations.iter().map(|it| it.sp).chain(frames.iter().map(|it| it.at)).min()
 }
 
-/// Returns the name of a method as a label of a text can have it: `@` begins a version of the code.
+/// Returns the name of a method as a label.
 fn method_name(name: &str) -> String {
-    if name.is_empty() { NAMELESS.to_owned() } else { name.replace('@', "_") }
-}
-
-/// Creates an activation of native code at an ip and rsp (VA).
-fn native(function: String, ip: u64, sp: u64) -> ObservedActivation {
-    ObservedActivation {
-        function,
-        offset: NATIVE_OFFSET,
-        place: CodeLocation::Native,
-        kind: MethodKind::Ordinary,
-        funclet: None,
-        saves: Vec::new(),
-        ip,
-        sp,
-    }
+    if name.is_empty() { NAMELESS.to_owned() } else { ObservedActivation::label(name) }
 }

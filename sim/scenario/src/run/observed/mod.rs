@@ -57,6 +57,30 @@ pub struct ObservedStack {
 }
 
 impl ObservedActivation {
+    /// Offset of native activations in their functions, in bytes: after any prologue.
+    pub const NATIVE_OFFSET: u64 = 0x20;
+
+    /// Creates an activation of native code with this rip and rsp (VA).
+    #[must_use]
+    pub const fn native(function: String, ip: u64, sp: u64) -> Self {
+        Self {
+            function,
+            offset: Self::NATIVE_OFFSET,
+            place: CodeLocation::Native,
+            kind: MethodKind::Ordinary,
+            funclet: None,
+            saves: Vec::new(),
+            ip,
+            sp,
+        }
+    }
+
+    /// Returns the name of a method as a label of a text can have it: `@` begins a version of the code.
+    #[must_use]
+    pub fn label(name: &str) -> String {
+        name.replace('@', "_")
+    }
+
     /// Returns true if the code is managed.
     #[must_use]
     pub fn is_managed(&self) -> bool {
@@ -71,11 +95,13 @@ impl ObservedStack {
         self.activations.iter().position(|it| (it.ip, it.sp) == (ip, sp))
     }
 
-    /// Returns true if rsp ascends from the leaf to the root by whole words.
+    /// Returns the first rsp (VA), from the leaf to the root, that does not ascend by whole words.
     #[must_use]
-    pub fn ascends(&self) -> bool {
-        self.activations.is_sorted_by(|one, next| {
-            next.sp.checked_sub(one.sp).is_some_and(|size| size >= 8 && size.is_multiple_of(8))
-        })
+    pub fn descent(&self) -> Option<u64> {
+        let ascends = |size: u64| size >= 8 && size.is_multiple_of(8);
+        let pairs = self.activations.iter().zip(self.activations.iter().skip(1));
+        let mut falls =
+            pairs.filter(|(one, next)| !next.sp.checked_sub(one.sp).is_some_and(ascends));
+        falls.next().map(|(_, next)| next.sp)
     }
 }

@@ -176,11 +176,11 @@ impl<'m, 'a> Linter<'m, 'a> {
         );
         let mut report = sweep.finish(&ranges);
         let is_whole = wanted.start == 0 && wanted.end == u32::MAX;
-        let all = coverage;
-        report.coverage = if is_whole { all } else { self.coverage_of(wanted, &ascending) };
+        report.coverage = if is_whole { coverage } else { self.coverage_of(wanted, &ascending) };
         let is_decided = report.totals.right + report.totals.wrong > 0;
-        if is_whole && !is_decided && all.code > all.padding && !all.is_next_to_nothing() {
-            report.findings.push(tables::of_all_code(Cause::NothingJudged, &self.layout, all));
+        let has_data = coverage.code > coverage.padding && !coverage.is_next_to_nothing();
+        if is_whole && has_data && !is_decided {
+            report.findings.push(tables::of_all_code(Cause::NothingJudged, &self.layout, coverage));
         }
         report.findings.extend(faults);
         report.findings.sort_by_key(|one| (one.blame, one.cause, one.function.start));

@@ -14,6 +14,7 @@ mod exits;
 use super::shared_memory;
 use clr_sampler::Sample;
 use clr_unwind::{Gpr, Registers};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::ffi::{c_int, c_long, c_void};
 use std::mem::{offset_of, zeroed};
 use std::ptr::null_mut;
@@ -195,25 +196,21 @@ enum Kind {
     Other,
 }
 
-/// Returns the kind of the instruction that `code` begins with.
-fn kind(code: &[u8]) -> Kind {
-    let is_prefix = |byte: &u8| {
-        matches!(byte, 0x66 | 0x67 | 0xF0 | 0xF2 | 0xF3 | 0x2E | 0x36 | 0x3E | 0x26 | 0x64 | 0x65)
-            || byte & 0xF0 == 0x40
-    };
-    let prefixes = code.iter().take_while(|byte| is_prefix(byte)).count();
-    match code.get(prefixes..) {
-        Some([0xC3 | 0xC2, ..]) => Kind::Return,
-        Some([0xE8, ..]) => Kind::Call,
-        Some([0xFF, modrm, ..]) if modrm >> 3 & 7 == 2 => Kind::Call,
-        Some([0x0F, 0x05, ..]) => Kind::SystemCall,
+/// Returns the kind of an instruction.
+fn kind(instruction: &Instruction) -> Kind {
+    match instruction.flow_control() {
+        _ if instruction.mnemonic() == Mnemonic::Syscall => Kind::SystemCall,
+        FlowControl::Call | FlowControl::IndirectCall => Kind::Call,
+        FlowControl::Return => Kind::Return,
         _ => Kind::Other,
     }
 }
 
-/// Returns true if `code` begins with `mov rsp, [...]`.
-fn restores_rsp(code: &[u8]) -> bool {
-    matches!(*code, [0x48..=0x4B, 0x8B, modrm, ..] if modrm >> 3 & 7 == 4 && modrm < 0xC0)
+/// Returns true for `mov rsp, [...]`.
+fn restores_rsp(instruction: &Instruction) -> bool {
+    instruction.mnemonic() == Mnemonic::Mov
+        && instruction.op0_register() == Register::RSP
+        && instruction.op1_kind() == OpKind::Memory
 }
 
 /// The copy of the process.
@@ -237,11 +234,10 @@ impl Copy {
         let start = work.registers.rsp();
         let mut is_restored = false;
         for _ in 0..STEPS {
-            let mut code = [0; 15];
-            self.read(now.rip, &mut code);
+            let instruction = self.decode(now.rip);
             let before = now;
-            is_restored |= restores_rsp(&code);
-            match kind(&code) {
+            is_restored |= restores_rsp(&instruction);
+            match kind(&instruction) {
                 Kind::SystemCall => {
                     now.rip += 2;
                     self.system_call(&mut now, before.rax)?;
@@ -400,6 +396,13 @@ impl Copy {
         // SAFETY: the requests above read and write the structures that they are given, and else the child alone.
         let result: c_long = unsafe { libc::ptrace(request, self.pid, address, data) };
         if result < 0 { Err(Unjudged::NotPossible) } else { Ok(()) }
+    }
+
+    /// Decodes the instruction at `ip` (VA).
+    fn decode(&self, ip: u64) -> Instruction {
+        let mut code = [0; 15];
+        self.read(ip, &mut code);
+        Decoder::with_ip(64, &code, ip, DecoderOptions::NONE).decode()
     }
 
     /// Reads memory of the copy; what cannot be read stays 0.

@@ -4,7 +4,7 @@
 //! only as good as what agrees with it.
 
 use super::{Copy, Returned, SYSEMU, Unjudged, in_order, stopped_by};
-use iced_x86::{Decoder, DecoderOptions, FlowControl};
+use iced_x86::FlowControl;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of instructions that a leaf's paths have.
@@ -84,9 +84,7 @@ impl Copy {
                 if paths.seen.len() > MOST_INSTRUCTIONS {
                     return Err(Unjudged::Long);
                 }
-                let mut code = [0; 15];
-                self.read(ip, &mut code);
-                let instruction = Decoder::with_ip(64, &code, ip, DecoderOptions::NONE).decode();
+                let instruction = self.decode(ip);
                 let exit = match instruction.flow_control() {
                     FlowControl::Return => Exit::Return,
                     FlowControl::IndirectBranch => Exit::Jump,
@@ -103,8 +101,10 @@ impl Copy {
                         continue;
                     }
                 };
+                let mut byte = [0];
+                self.read(ip, &mut byte);
                 self.write_byte(ip, TRAP)?;
-                paths.exits.insert(ip, (exit, code[0]));
+                paths.exits.insert(ip, (exit, byte[0]));
                 break;
             }
         }

@@ -36,7 +36,7 @@ pub(crate) struct Settings {
     pub(crate) snapshots: bool,
     /// `judge=0`: makes no second walks, for durations that they do not disturb.
     pub(crate) judge: bool,
-    /// `execute=N`: executes each Nth leaf of `mode=check` to its return. 0: none. It takes 2 to 10 ms, in which no other
+    /// `execute=N`: executes the leaf of each Nth request of `mode=check` to its return. 0: none. It takes 2 to 10 ms, in which no other
     /// walk is judged (Linux).
     pub(crate) execute: u32,
     /// `twice=1`: makes each walk of `mode=check` a second time at once, to compare durations with cold and

@@ -61,7 +61,7 @@ pub trait Mode: Debug + Send + Sync {
     /// Runs in the signal handler of `thread`, interrupted with these registers, for the request of this number.
     #[cfg(target_os = "linux")]
     fn in_signal(&self, sampler: &Sampler, number: u32, thread: &Thread, registers: &Registers) {
-        sampler.request.take(&sampler.process, number, thread, registers);
+        sampler.take(number, thread, registers);
     }
 
     /// Gets a sample, and its frames with their names. The sampler has [`Process::asking`] meanwhile.
@@ -168,6 +168,12 @@ impl Sampler {
             let stacks = self.watchdog.stacks(&self.process, &self.request);
             self.mode.on_hang(&self.process, &stacks);
         }
+    }
+
+    /// Takes the sample of this number, in the signal handler of `thread`: what [`Mode::in_signal`] does.
+    #[cfg(target_os = "linux")]
+    pub fn take(&self, number: u32, thread: &Thread, registers: &Registers) {
+        self.request.take(&self.process, number, thread, registers);
     }
 
     /// Returns true if no more samples shall be taken.

@@ -1,19 +1,20 @@
 //! The truth about a leaf: what its code returns to when it is executed.
 //!
-//! A copy of the process gets the recorded registers and stack, and goes on from the interrupted instruction under
-//! `ptrace`, one instruction after the other, until the frame has returned. What it calls runs to its end at
-//! once; what takes longer runs from exit to exit (`exits.rs`). Nothing that the copy does leaves it: system calls that reach further are not made, and get a result
-//! with which waits end; memory that is shared with other processes, as the code of .NET is, becomes private. No
-//! unwind data is read, so no belief about them is shared with a walk.
+//! A copy of the process, which the interrupted thread has made of itself (`fork.rs`), goes on from the interrupted instruction
+//! under `ptrace`, one instruction after the other, until the frame has returned. What it calls runs to its end at
+//! once; what takes longer runs from exit to exit (`exits.rs`). Nothing that the copy does leaves it: system calls that
+//! reach further are not made, and get a result with which waits end; memory that is shared with other processes, as the
+//! code of .NET is, becomes private. No unwind data is read, so no belief about them is shared with a walk.
 //!
-//! The copy is forked from a helper process, which shares the memory of this one and is waited for, as the child of
-//! `vfork` is: so stops of the copy send no signal to the runtime.
+//! A helper process, which shares the memory of this one and is waited for, as the child of `vfork` is, traces the copy: so
+//! stops send no signal to the runtime.
 
 mod exits;
+mod fork;
 
-use super::shared_memory;
 use clr_sampler::Sample;
 use clr_unwind::{Gpr, Registers};
+pub(super) use fork::{Fork, Forks};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::ffi::{c_int, c_long, c_void};
 use std::mem::{offset_of, zeroed};
@@ -29,10 +30,13 @@ const MOST_WAITS: u32 = 64;
 const PATIENCE: i64 = 100_000;
 /// Size of the helper's stack in bytes.
 const STACK: usize = 256 << 10;
-/// Maximum length in bytes of the text of a process's mappings.
-const MAPPINGS: usize = 1 << 20;
+/// Number of times that a copy is asked whether it is ready, and the pause between them in nanoseconds.
+const QUESTIONS: u32 = 2_000;
+const PAUSE: i64 = 50_000;
 /// `PTRACE_SYSEMU` of `sys/ptrace.h`: goes on to the next system call, and does not make it.
 const SYSEMU: u32 = 31;
+/// `PTRACE_SETSIGMASK` of `linux/ptrace.h`.
+const SET_MASK: u32 = 0x420B;
 /// Offset of the debug registers in `struct user` (`sys/user.h`).
 const DEBUG_REGISTERS: usize = offset_of!(libc::user, u_debugreg);
 /// Enables the first debug register, locally, for executed instructions.
@@ -87,10 +91,8 @@ struct Work<'s> {
     thread_pointer: u64,
     stack: &'s [u8],
     stack_from: u64,
-    /// The file with the runtime's code, which the copy would share with this process.
-    code: Option<i32>,
-    /// Room for the text of the copy's mappings.
-    mappings: Vec<u8>,
+    /// The copy that executes it.
+    fork: &'s Fork<'s>,
     result: Result<Returned, Unjudged>,
 }
 
@@ -102,15 +104,14 @@ impl Work<'_> {
     }
 }
 
-/// Executes the leaf of a sample to its return.
-pub(super) fn leaf(sample: &Sample) -> Result<Returned, Unjudged> {
+/// Executes the leaf of a sample to its return, in the copy that was made for it.
+pub(super) fn leaf(sample: &Sample, fork: &Fork<'_>) -> Result<Returned, Unjudged> {
     let mut work = Work {
         registers: &sample.registers,
         thread_pointer: sample.thread_pointer,
         stack: &sample.copy,
         stack_from: sample.copy_from,
-        code: shared_memory::code_file(),
-        mappings: vec![0; MAPPINGS],
+        fork,
         result: Err(Unjudged::NotPossible),
     };
     let mut stack = vec![0_u128; STACK / 16];
@@ -133,19 +134,12 @@ extern "C" fn help(work: *mut c_void) -> c_int {
     let work = unsafe { &mut *work.cast::<Work<'_>>() };
     // The handlers are the runtime's: none may run in this process.
     set_mask(!0);
-    // SAFETY: only the copy returns from this with 0. A plain call makes no other preparations of a library.
-    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } as i32;
-    if pid == 0 {
-        become_copy(work);
-    }
-    if pid > 0 {
-        let mut copy = Copy { pid, system_calls: 0, waits: 0 };
-        work.result = copy.run(work);
-        // SAFETY: the process is this one's child.
-        unsafe {
-            libc::kill(pid, libc::SIGKILL);
-            libc::waitpid(pid, null_mut(), libc::__WALL);
-        }
+    let mut copy = Copy { pid: work.fork.pid, code: work.fork.code(), system_calls: 0, waits: 0 };
+    work.result = copy.run(work);
+    // SAFETY: the process is a copy, which has no other use.
+    unsafe {
+        libc::kill(copy.pid, libc::SIGKILL);
+        libc::waitpid(copy.pid, null_mut(), libc::__WALL);
     }
     // The C library's part of a process's end is not for a helper.
     // SAFETY: this ends the helper alone.
@@ -165,26 +159,6 @@ fn set_mask(mask: u64) {
             8_usize,
         )
     };
-}
-
-/// Lays the recorded stack out, and stops. The helper never lets this go on.
-fn become_copy(work: &mut Work<'_>) {
-    let limit = libc::timeval { tv_sec: 0, tv_usec: PATIENCE };
-    // SAFETY: no other thread exists in this process: neither that of the stack, whose own the bytes were, nor one
-    // that uses what is shared.
-    unsafe {
-        if !shared_memory::make_private(work.code, &mut work.mappings) {
-            libc::syscall(libc::SYS_exit_group, 1);
-        }
-        let to = work.stack_from as *mut u8;
-        to.copy_from_nonoverlapping(work.stack.as_ptr(), work.stack.len());
-        let once = libc::itimerval { it_interval: zeroed(), it_value: limit };
-        libc::syscall(libc::SYS_setitimer, libc::ITIMER_PROF, &raw const once, 0_usize);
-        libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0);
-        set_mask(0);
-        libc::syscall(libc::SYS_kill, libc::syscall(libc::SYS_getpid), libc::SIGSTOP);
-        libc::syscall(libc::SYS_exit_group, 1);
-    }
 }
 
 /// A kind of instruction.
@@ -216,6 +190,8 @@ fn restores_rsp(instruction: &Instruction) -> bool {
 /// The copy of the process.
 struct Copy {
     pid: i32,
+    /// Its own file with code.
+    code: Option<i32>,
     system_calls: u32,
     /// Number of those that were not made.
     waits: u32,
@@ -224,10 +200,7 @@ struct Copy {
 impl Copy {
     /// Executes the leaf to its return.
     fn run(&mut self, work: &Work<'_>) -> Result<Returned, Unjudged> {
-        if self.wait()? != libc::SIGSTOP {
-            return Err(Unjudged::NotPossible);
-        }
-        self.ask(libc::PTRACE_SETOPTIONS, 0, libc::PTRACE_O_EXITKILL as usize)?;
+        self.seize(work.fork)?;
         let mut now = self.registers()?;
         put(&mut now, work);
         self.set_registers(&now)?;
@@ -260,6 +233,29 @@ impl Copy {
             }
         }
         self.run_to_exit(&now, start)
+    }
+
+    /// Begins to trace the copy, when it is ready, and stops it.
+    fn seize(&self, fork: &Fork<'_>) -> Result<(), Unjudged> {
+        let pause = libc::timespec { tv_sec: 0, tv_nsec: PAUSE };
+        let is_ready = (0..QUESTIONS).any(|_| {
+            let mut word = [0; 4];
+            self.read(fork.is_ready(), &mut word);
+            let is_ready = u32::from_ne_bytes(word) == 1;
+            if !is_ready {
+                // SAFETY: the time outlives the call.
+                unsafe { libc::syscall(libc::SYS_nanosleep, &raw const pause, 0_usize) };
+            }
+            is_ready
+        });
+        if !is_ready {
+            return Err(Unjudged::NotPossible);
+        }
+        self.ask(libc::PTRACE_SEIZE, 0, libc::PTRACE_O_EXITKILL as usize)?;
+        self.ask(libc::PTRACE_INTERRUPT, 0, 0)?;
+        self.wait()?;
+        let none = 0_u64;
+        self.ask(SET_MASK, size_of_val(&none), (&raw const none) as usize)
     }
 
     /// Runs what was called right now to its return.
@@ -305,8 +301,7 @@ impl Copy {
             return Err(Unjudged::Long);
         }
         now.orig_rax = u64::MAX;
-        if number.cast_signed() == libc::SYS_mmap {
-            // The runtime maps its code again to write to it.
+        if number.cast_signed() == libc::SYS_mmap && Some(now.r8 as i32) != self.code {
             const TYPE: u64 = libc::MAP_TYPE as u64;
             now.r10 = now.r10 & !TYPE | libc::MAP_PRIVATE as u64;
         }

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 #[cfg(target_os = "linux")]
-use super::execute;
+use super::execute::{self, Fork};
 
 /// Part of the stack that decides what a leaf does, in bytes: two leaves with the same registers and the same of
 /// this are one.
@@ -32,10 +32,23 @@ pub(super) struct Leaves {
     known: HashMap<u64, Result<Frame, &'static str>>,
 }
 
+#[cfg(target_os = "linux")]
 impl Leaves {
-    /// Returns the caller of the sample's leaf, if its code can be executed to its return. A leaf that runs long, or that has
+    /// Counts leaves whose copies nobody has executed: their walks were made again later, when memory had changed.
+    pub(super) fn add_unused(&mut self, unused: u64) {
+        if unused > 0 {
+            *self.unjudged.entry("walked later").or_default() += unused;
+        }
+    }
+
+    /// Returns the caller of the sample's leaf, if its code can be executed to its return in the copy. A leaf that runs long, or that has
     /// written its return address, has to return to where the walk says that its frame ends (`claimed`, the caller's rsp).
-    pub(super) fn caller(&mut self, sample: &Sample, claimed: Option<u64>) -> Option<Frame> {
+    pub(super) fn caller(
+        &mut self,
+        sample: &Sample,
+        fork: &Fork<'_>,
+        claimed: Option<u64>,
+    ) -> Option<Frame> {
         let mut hasher = DefaultHasher::new();
         let registers = &sample.registers;
         (sample.thread.0, registers.rip, registers.gpr).hash(&mut hasher);
@@ -44,7 +57,7 @@ impl Leaves {
         if self.known.len() >= MOST {
             self.known.clear();
         }
-        let found = *self.known.entry(key).or_insert_with(|| execute(sample, claimed));
+        let found = *self.known.entry(key).or_insert_with(|| execute(sample, fork, claimed));
         match found {
             Ok(_) => self.executed += 1,
             Err(why) => *self.unjudged.entry(why).or_default() += 1,
@@ -74,15 +87,10 @@ pub(super) fn describe(sample: &Sample, caller: Option<Frame>) -> String {
 }
 
 #[cfg(target_os = "linux")]
-fn execute(sample: &Sample, claimed: Option<u64>) -> Result<Frame, &'static str> {
-    let returned = execute::leaf(sample).map_err(execute::Unjudged::name)?;
+fn execute(sample: &Sample, fork: &Fork<'_>, claimed: Option<u64>) -> Result<Frame, &'static str> {
+    let returned = execute::leaf(sample, fork).map_err(execute::Unjudged::name)?;
     if !returned.is_certain && claimed != Some(returned.registers[4]) {
         return Err("elsewhere");
     }
     Ok(Frame { rip: returned.ip, registers: returned.registers })
-}
-
-#[cfg(windows)]
-fn execute(_: &Sample, _: Option<u64>) -> Result<Frame, &'static str> {
-    Err("not possible")
 }

@@ -116,8 +116,15 @@ impl Check {
         *self.missed.entry(why.name()).or_default() += 1;
     }
 
-    /// Judges a walk.
-    fn add(&mut self, process: &Process, sample: &Sample, stack: &MixedStack) {
+    /// Judges a walk. `caller` returns the true caller of its leaf, if it is known; it is given the caller's rsp that the walk
+    /// claims.
+    fn add(
+        &mut self,
+        process: &Process,
+        sample: &Sample,
+        stack: &MixedStack,
+        caller: impl FnOnce(&mut Leaves, Option<u64>) -> Option<Frame>,
+    ) {
         self.walks += 1;
         self.late += u64::from(sample.is_late);
         self.frames += stack.frames.len() as u64;
@@ -140,13 +147,7 @@ impl Check {
         let missing = missing_reports(sample, stack);
         self.snapshots += u64::from(sample.snapshot == Some(HResult::OK));
         self.snapshot_frames_missing += missing;
-        let is_chosen = self.walks.is_multiple_of(self.settings.execute.into());
-        let caller = match self.settings.policy {
-            Policy::Signal if self.settings.execute > 0 && is_chosen => {
-                self.leaves.caller(sample, stack.frames.get(1).map(|frame| frame.sp))
-            }
-            _ => None,
-        };
+        let caller = caller(&mut self.leaves, stack.frames.get(1).map(|frame| frame.sp));
         let wrong_calls = self.calls.judge(stack, &Pages::default());
         let (seen, end) = self.second(process, sample, stack, caller);
         let mut judgement = match self.settings.policy {

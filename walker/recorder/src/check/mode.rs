@@ -1,23 +1,42 @@
 //! The recorder's mode: each sample is judged.
 
 use super::Check;
+#[cfg(target_os = "linux")]
+use super::execute::Forks;
 use crate::output;
 use crate::settings::Settings;
 use clr_sampler::{Missed, Mode, Process, Sample, lock};
-use clr_walker::mixed::MixedStack;
+#[cfg(target_os = "linux")]
+use clr_sampler::{Sampler, threads::Thread};
+#[cfg(target_os = "linux")]
+use clr_unwind::Registers;
+use clr_walker::mixed::{MixedStack, Policy};
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 
 /// The mode.
 #[derive(Debug)]
 pub(crate) struct Checking {
     out: Option<PathBuf>,
     check: Mutex<Check>,
+    /// The copies in which leaves are executed.
+    #[cfg(target_os = "linux")]
+    forks: Forks,
 }
 
 impl Checking {
     pub(crate) fn new(settings: Settings) -> Self {
-        Self { out: settings.out.clone(), check: Mutex::new(Check::new(settings)) }
+        Self {
+            out: settings.out.clone(),
+            #[cfg(target_os = "linux")]
+            forks: Forks::new(if settings.policy == Policy::Signal && settings.judge {
+                settings.execute
+            } else {
+                0
+            }),
+            check: Mutex::new(Check::new(settings)),
+        }
     }
 
     fn write(&self, check: &Check, process: &Process, hangs: u32) {
@@ -26,15 +45,35 @@ impl Checking {
 }
 
 impl Mode for Checking {
+    #[cfg(target_os = "linux")]
+    fn in_signal(&self, sampler: &Sampler, number: u32, thread: &Thread, registers: &Registers) {
+        self.forks.make(registers);
+        sampler.take(number, thread, registers);
+    }
+
     fn on_sample(&self, process: &Process, sample: &Sample, stack: &MixedStack) {
         // The second walk would ask the runtime about code that is gone.
         if stack.frames.iter().any(|frame| process.code.has_ended(frame.ip, sample.taken_at)) {
             return self.on_missed(Missed::CodeGone);
         }
-        lock(&self.check).add(process, sample, stack);
+        let mut check = lock(&self.check);
+        #[cfg(target_os = "linux")]
+        {
+            self.forks.look_for_code();
+            check.leaves.add_unused(self.forks.unused.swap(0, Ordering::Relaxed));
+            let fork = self.forks.of(sample);
+            check.add(process, sample, stack, |leaves, claimed| {
+                leaves.caller(sample, &fork?, claimed)
+            });
+        }
+        #[cfg(windows)]
+        check.add(process, sample, stack, |_, _| None);
     }
 
     fn on_missed(&self, why: Missed) {
+        // No sample, no leaf.
+        #[cfg(target_os = "linux")]
+        drop(self.forks.any());
         lock(&self.check).missed(why);
     }
 

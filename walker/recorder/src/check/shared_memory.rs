@@ -1,6 +1,7 @@
 //! Memory that a copy of the process shares with it.
 
 use std::fs::{read_dir, read_link};
+use std::mem::zeroed;
 
 /// The name of the file that .NET maps twice, for writing and for execution, from .NET 7 on.
 const CODE: &str = "memfd:doublemapper";
@@ -34,40 +35,74 @@ fn parse(line: &str, code: Option<i32>) -> Option<Mapping> {
     let bit = |letter, bit| if allowed.contains(letter) { bit } else { 0 };
     let protection =
         bit('r', libc::PROT_READ) | bit('w', libc::PROT_WRITE) | bit('x', libc::PROT_EXEC);
-    let is_shared = allowed.ends_with('s') && protection != 0;
+    let file = code.filter(|_| line.contains(CODE));
+    // What is reserved of the file with code may become code.
+    let is_shared = allowed.ends_with('s') && (protection != 0 || file.is_some());
     is_shared.then_some(Mapping {
         start,
         len: usize::try_from(end - start).ok()?,
         protection,
         offset: i64::try_from(hex(offset)?).ok()?,
-        file: code.filter(|_| line.contains(CODE)),
+        file,
     })
 }
 
-/// Makes the shared mappings of the calling process private, or read-only where that is not possible: nothing that
-/// it writes is seen by another one. `code` is the file with code; the text of the mappings goes to `room`.
-/// Returns false if that is too small, or if the text cannot be read. Allocates nothing.
+/// Makes the shared mappings of the calling process its own, or read-only where that is not possible: nothing that
+/// it writes is seen by another one. `code` is the file with code: the process gets another file with the same content in
+/// its place, for what .NET writes to code by one mapping it expects in the other. Code may be written, too, so that
+/// a tracer can set traps. The text of the mappings goes to `room`. Returns false if that is too small, or if something cannot be
+/// read or mapped. Allocates nothing.
 ///
 /// # Safety
 /// No other thread of the process exists, and no Rust reference leads to the memory.
 pub(super) unsafe fn make_private(code: Option<i32>, room: &mut [u8]) -> bool {
     let Some(text) = read_mappings(room) else { return false };
-    for mapping in text.lines().filter_map(|line| parse(line, code)) {
-        let (start, len) = (mapping.start as *mut libc::c_void, mapping.len);
-        // SAFETY: the range is mapped, and has the same content afterwards.
-        unsafe {
-            match mapping.file {
-                Some(file) => {
-                    let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
-                    libc::mmap(start, len, mapping.protection, flags, file, mapping.offset);
-                }
-                None => {
-                    libc::mprotect(start, len, mapping.protection & !libc::PROT_WRITE);
-                }
-            }
+    let mappings = || text.lines().filter_map(|line| parse(line, code));
+    // SAFETY: each range is mapped, and has the same content afterwards.
+    unsafe {
+        let copy = code.map(|code| copy_of(code, mappings()));
+        if copy == Some(None) {
+            return false;
         }
+        let copy = copy.flatten();
+        let is_done = mappings().all(|mapping| {
+            let (start, len) = (mapping.start as *mut libc::c_void, mapping.len);
+            match copy.filter(|_| mapping.file.is_some()) {
+                Some(copy) => {
+                    let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+                    let code = mapping.protection & libc::PROT_EXEC != 0;
+                    let protection = mapping.protection | if code { libc::PROT_WRITE } else { 0 };
+                    libc::mmap(start, len, protection, flags, copy, mapping.offset) == start
+                }
+                None => libc::mprotect(start, len, mapping.protection & !libc::PROT_WRITE) == 0,
+            }
+        });
+        is_done && code.zip(copy).is_none_or(|(code, copy)| libc::dup2(copy, code) == code)
     }
-    true
+}
+
+/// Returns a new file with what the process can read of `code` by its mappings.
+///
+/// # Safety
+/// The mappings are the process's.
+unsafe fn copy_of(code: i32, mappings: impl Iterator<Item = Mapping>) -> Option<i32> {
+    // SAFETY: as the caller says; the structure is one of numbers.
+    unsafe {
+        let mut status: libc::stat = zeroed();
+        let copy = libc::memfd_create(c"code".as_ptr(), libc::MFD_CLOEXEC);
+        let is_made = copy >= 0
+            && libc::fstat(code, &raw mut status) == 0
+            && libc::ftruncate(copy, status.st_size) == 0;
+        let mut readable = mappings
+            .filter(|mapping| mapping.file.is_some() && mapping.protection & libc::PROT_READ != 0);
+        let is_written = is_made
+            && readable.all(|mapping| {
+                let start = mapping.start as *const libc::c_void;
+                let written = libc::pwrite(copy, start, mapping.len, mapping.offset);
+                usize::try_from(written) == Ok(mapping.len)
+            });
+        is_written.then_some(copy)
+    }
 }
 
 /// Reads the text of this process's mappings.
@@ -104,5 +139,7 @@ mod tests {
         for line in ["7f00-8f00 rw-p 0 00:00 0", "7f00-8f00 ---s 0 00:00 0 /a", ""] {
             assert_eq!(parse(line, Some(9)), None, "{line}");
         }
+        let reserved = "7f00-8f00 ---s 00010000 00:01 5  /memfd:doublemapper (deleted)";
+        assert_eq!(parse(reserved, Some(9)).unwrap(), Mapping { protection: 0, ..expected });
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use std::sync::atomic::Ordering;
 
 // The functions to execute, and labels in them.
 core::arch::global_asm!(
@@ -34,6 +35,10 @@ core::arch::global_asm!(
     ".globl executed_map",
     "executed_map: xor edi, edi; mov esi, 4096; mov edx, 3; mov r10d, 1; mov r8d, 700; xor r9d, r9d",
     "mov eax, 9; syscall; mov dword ptr [rax], 0x42; ret",
+    // Writes a function to file 702, which it maps, and calls it by another mapping (r14).
+    ".globl executed_written_code",
+    "executed_written_code: xor edi, edi; mov esi, 4096; mov edx, 3; mov r10d, 1; mov r8d, 702; xor r9d, r9d",
+    "mov eax, 9; syscall; mov byte ptr [rax], 0xC3; call r14; ret",
     // As RtlRestoreContext, which goes on in another frame.
     ".globl executed_restore",
     "executed_restore: lea rax, [rip + executed_spin]; mov [rsp + 16], rax; lea rsp, [rsp + 16]; ret",
@@ -58,6 +63,7 @@ unsafe extern "C" {
     fn executed_loop();
     fn executed_lock();
     fn executed_map();
+    fn executed_written_code();
     fn executed_restore();
     fn executed_restore_rsp();
     fn executed_spin();
@@ -75,20 +81,34 @@ fn run(code: unsafe extern "C" fn(), words: &[u64]) -> Result<(u64, u64), Unjudg
 
 /// Executes the code at `code` on a stack with `words`, in memory that is no thread's. Returns rsp before that, too.
 fn execute(code: unsafe extern "C" fn(), words: &[u64]) -> Result<(Returned, u64), Unjudged> {
-    let room = vec![0_u128; 4096];
+    execute_with(&Forks::new(1), 0, code, words)
+}
+
+/// The same in a copy of `forks`, with this value of r14.
+fn execute_with(
+    forks: &Forks,
+    r14: u64,
+    code: unsafe extern "C" fn(),
+    words: &[u64],
+) -> Result<(Returned, u64), Unjudged> {
+    let mut room = vec![0_u128; 4096];
+    let used = 32 << 10;
+    for (at, word) in (used / 8..).zip(words) {
+        room[at / 2] |= u128::from(*word) << (at % 2 * 64);
+    }
     let from = room.as_ptr() as u64;
     let mut sample = Sample::new(1 << 20);
-    let used = 32 << 10;
-    sample.copy = vec![0xCC; 48 << 10];
-    for (at, word) in (used..).step_by(8).zip(words) {
-        sample.copy[at..][..8].copy_from_slice(&word.to_le_bytes());
-    }
+    sample.copy = room.iter().flat_map(|words| words.to_le_bytes()).take(48 << 10).collect();
     sample.copy_from = from;
     sample.registers.rip = code as *const () as u64;
     let rsp = from + used as u64;
     sample.registers.set(Gpr::Rsp, rsp);
+    sample.registers.set(Gpr::R14, r14);
     sample.registers.set(Gpr::R15, 0xF15);
-    let returned = leaf(&sample)?;
+    forks.make(&sample.registers);
+    // What this process does after that is none of the copy's.
+    room.fill(0);
+    let returned = leaf(&sample, &forks.of(&sample).unwrap())?;
     assert_eq!(returned.registers[15], 0xF15, "callees preserve it");
     Ok((returned, rsp))
 }
@@ -122,6 +142,45 @@ fn what_a_leaf_writes_to_shared_memory_stays_in_the_copy() {
     assert_eq!(run(executed_map, &[0x1234]), Ok((0x1234, 1)));
     // SAFETY: mapped above.
     assert_eq!(unsafe { shared.read_volatile() }, 0);
+}
+
+#[test]
+fn code_that_a_copy_writes_by_one_mapping_is_in_its_other() {
+    // SAFETY: the descriptor 702 and the new mapping are this test's own.
+    let code = unsafe {
+        let file = libc::memfd_create(c"doublemapper".as_ptr(), 0);
+        assert_eq!(libc::dup2(file, 702), 702);
+        libc::close(file);
+        assert_eq!(libc::ftruncate(702, 4096), 0);
+        assert_eq!(libc::pwrite(702, [0xCC_u8].as_ptr().cast(), 1, 0), 1);
+        let protection = libc::PROT_READ | libc::PROT_EXEC;
+        libc::mmap(null_mut(), 4096, protection, libc::MAP_SHARED, 702, 0).cast::<u8>()
+    };
+    let forks = Forks::new(1);
+    forks.look_for_code();
+    let (returned, rsp) =
+        execute_with(&forks, code as u64, executed_written_code, &[0x1234]).unwrap();
+    assert_eq!((returned.ip, returned.registers[4]), (0x1234, rsp + 8));
+    // SAFETY: mapped above.
+    assert_eq!(unsafe { code.read_volatile() }, 0xCC, "the process's own is as it was");
+}
+
+#[test]
+fn a_copy_is_for_the_registers_that_it_was_made_with() {
+    let forks = Forks::new(2);
+    let mut sample = Sample::new(0);
+    sample.registers.rip = 5;
+    for _ in 0..2 {
+        forks.make(&sample.registers);
+    }
+    sample.registers.rip = 6;
+    assert!(forks.of(&sample).is_none());
+    forks.make(&sample.registers);
+    assert_eq!(forks.unused.load(Ordering::Relaxed), 1, "that of the first request");
+    assert!(forks.of(&sample).is_some() && forks.any().is_none());
+    let none = Forks::new(0);
+    none.make(&sample.registers);
+    assert!(none.any().is_none());
 }
 
 #[test]

@@ -26,6 +26,8 @@ const STEPS: u32 = 100;
 const MOST_SYSTEM_CALLS: u32 = 10_000;
 /// Maximum number of system calls that are not made.
 const MOST_WAITS: u32 = 64;
+/// Maximum number of faults that the process's own handlers get.
+const MOST_FAULTS: u32 = 16;
 /// The processor time that a leaf has, in microseconds: how busy the machine is does not matter.
 const PATIENCE: i64 = 100_000;
 /// Size of the helper's stack in bytes.
@@ -79,7 +81,7 @@ pub(super) struct Returned {
     pub(super) ip: u64,
     /// The registers in the order of machine code.
     pub(super) registers: [u64; 16],
-    /// True if each instruction of the leaf was executed on its own, none took rsp from memory, and they led to an address that the
+    /// True if each instruction of the leaf was executed on its own, no exception passed, none took rsp from memory, and they led to an address that the
     /// leaf has not written: what restores a context does both, and goes on elsewhere.
     pub(super) is_certain: bool,
 }
@@ -134,7 +136,8 @@ extern "C" fn help(work: *mut c_void) -> c_int {
     let work = unsafe { &mut *work.cast::<Work<'_>>() };
     // The handlers are the runtime's: none may run in this process.
     set_mask(!0);
-    let mut copy = Copy { pid: work.fork.pid, code: work.fork.code(), system_calls: 0, waits: 0 };
+    let mut copy =
+        Copy { pid: work.fork.pid, code: work.fork.code(), system_calls: 0, waits: 0, faults: 0 };
     work.result = copy.run(work);
     // SAFETY: the process is a copy, which has no other use.
     unsafe {
@@ -195,6 +198,8 @@ struct Copy {
     system_calls: u32,
     /// Number of those that were not made.
     waits: u32,
+    /// Number of faults that the runtime's handlers got.
+    faults: u32,
 }
 
 impl Copy {
@@ -220,7 +225,7 @@ impl Copy {
                     now = self.step()?;
                     let registers = in_order(&now);
                     let is_written = work.word(before.rsp) != Some(now.rip);
-                    let is_certain = !is_restored && !is_written;
+                    let is_certain = !is_restored && !is_written && self.faults == 0;
                     return Ok(Returned { ip: now.rip, registers, is_certain });
                 }
                 Kind::Call => {
@@ -268,9 +273,10 @@ impl Copy {
         let (address, above) = (u64::from_le_bytes(word), entered.rsp);
         self.ask(libc::PTRACE_POKEUSER, DEBUG_REGISTERS, address as usize)?;
         self.ask(libc::PTRACE_POKEUSER, DEBUG_REGISTERS + 7 * 8, ENABLE_FIRST as usize)?;
+        let mut delivered = 0;
         loop {
-            self.ask(SYSEMU, 0, 0)?;
-            let signal = self.wait()?;
+            let signal = self.go_on(delivered)?;
+            delivered = 0;
             let mut now = self.registers()?;
             // The stop is at a system call if the kernel has noted one.
             if signal == libc::SIGTRAP && now.orig_rax.cast_signed() >= 0 {
@@ -284,8 +290,23 @@ impl Copy {
                 // A deeper call of the same function: this instruction is executed without the stop.
                 self.step()?;
             } else {
-                return Err(stopped_by(signal));
+                delivered = self.fault(signal)?;
             }
+        }
+    }
+
+    /// Goes on at full speed to the next system call or signal, which is returned. `delivered` is a signal to deliver, or 0.
+    fn go_on(&self, delivered: c_int) -> Result<c_int, Unjudged> {
+        self.ask(SYSEMU, 0, delivered as usize)?;
+        self.wait()
+    }
+
+    /// Returns a signal that the process's handler gets, as what the leaf has called may catch the exception.
+    fn fault(&mut self, signal: c_int) -> Result<c_int, Unjudged> {
+        self.faults += 1;
+        match signal {
+            libc::SIGSEGV | libc::SIGFPE if self.faults <= MOST_FAULTS => Ok(signal),
+            _ => Err(stopped_by(signal)),
         }
     }
 
@@ -306,9 +327,8 @@ impl Copy {
             now.r10 = now.r10 & !TYPE | libc::MAP_PRIVATE as u64;
         }
         match number.cast_signed() {
-            libc::SYS_exit | libc::SYS_exit_group | libc::SYS_rt_sigreturn => {
-                return Err(Unjudged::Exits);
-            }
+            libc::SYS_exit | libc::SYS_exit_group => return Err(Unjudged::Exits),
+            libc::SYS_rt_sigreturn if self.faults == 0 => return Err(Unjudged::Exits),
             libc::SYS_mmap
             | libc::SYS_munmap
             | libc::SYS_mprotect
@@ -317,11 +337,18 @@ impl Copy {
             | libc::SYS_gettid
             | libc::SYS_getpid
             | libc::SYS_clock_gettime
-            | libc::SYS_getcpu => {
+            | libc::SYS_getcpu
+            | libc::SYS_rt_sigprocmask
+            | libc::SYS_rt_sigreturn => {
                 now.rip -= 2;
                 now.rax = number;
+                let at = now.rip;
                 self.set_registers(now)?;
                 *now = self.step()?;
+                if now.rip == at {
+                    // That was the end of the call that was not made.
+                    *now = self.step()?;
+                }
                 return Ok(());
             }
             libc::SYS_futex => now.rax = self.futex(now),

@@ -3,7 +3,7 @@
 //! Calls are not followed here, so an exception that ends the frame is not seen: a return that is found so is
 //! only as good as what agrees with it.
 
-use super::{Copy, Returned, SYSEMU, Unjudged, in_order, stopped_by};
+use super::{Copy, Returned, Unjudged, in_order};
 use iced_x86::FlowControl;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,10 +40,10 @@ impl Copy {
     ) -> Result<Returned, Unjudged> {
         let mut paths = Paths::default();
         self.set_traps(&mut paths, now.rip)?;
-        let mut traps = 0;
+        let (mut traps, mut delivered) = (0, 0);
         while traps < MOST_TRAPS {
-            self.ask(SYSEMU, 0, 0)?;
-            let signal = self.wait()?;
+            let signal = self.go_on(delivered)?;
+            delivered = 0;
             let mut now = self.registers()?;
             if signal == libc::SIGTRAP && now.orig_rax.cast_signed() >= 0 {
                 let number = now.orig_rax;
@@ -51,13 +51,17 @@ impl Copy {
                 continue;
             }
             traps += 1;
-            now.rip = now.rip.wrapping_sub(1);
-            let met = paths.exits.get(&now.rip).filter(|_| signal == libc::SIGTRAP);
-            let &(exit, byte) = met.ok_or_else(|| match stopped_by(signal) {
-                // Whether it is the leaf that loops, or what it calls, is not known.
-                Unjudged::CalledForEver => Unjudged::Long,
-                why => why,
-            })?;
+            let trap = now.rip.wrapping_sub(1);
+            let Some(&(exit, byte)) = paths.exits.get(&trap).filter(|_| signal == libc::SIGTRAP)
+            else {
+                delivered = self.fault(signal).map_err(|why| match why {
+                    // Whether it is the leaf that loops, or what it calls, is not known.
+                    Unjudged::CalledForEver => Unjudged::Long,
+                    why => why,
+                })?;
+                continue;
+            };
+            now.rip = trap;
             self.set_registers(&now)?;
             self.write_byte(now.rip, byte)?;
             let after = self.step()?;

@@ -53,6 +53,13 @@ core::arch::global_asm!(
     "executed_wait: mov eax, 202; syscall; jmp executed_wait",
     ".globl executed_exit",
     "executed_exit: mov eax, 60; syscall; ret",
+    // Maps memory, in what it calls.
+    ".globl executed_call_of_map",
+    "executed_call_of_map: mov r8d, -1; call 2f; ret",
+    "2: xor edi, edi; mov esi, 4096; mov edx, 3; mov r10d, 0x22; xor r9d, r9d; mov eax, 9; syscall",
+    "mov [rax], eax; ret",
+    ".globl executed_call_of_fault",
+    "executed_call_of_fault: call executed_fault; ret",
     ".globl executed_call_of_spin",
     "executed_call_of_spin: call executed_spin; ret",
 );
@@ -70,6 +77,8 @@ unsafe extern "C" {
     fn executed_fault();
     fn executed_wait();
     fn executed_exit();
+    fn executed_call_of_map();
+    fn executed_call_of_fault();
     fn executed_call_of_spin();
 }
 
@@ -127,6 +136,7 @@ fn a_leaf_returns_to_its_caller() {
     assert_eq!(run(executed_body, &[0x1234, 0x5678]), Ok((0x1234, 1)));
     assert_eq!(run(executed_loop, &[0x1234, 0x5678]), Ok((0x1234, 1)));
     assert_eq!(run(executed_lock, &[0x1234, 0x5678]), Ok((0x1234, 1)));
+    assert_eq!(run(executed_call_of_map, &[0x1234, 0x5678]), Ok((0x1234, 1)));
 }
 
 #[test]
@@ -181,6 +191,25 @@ fn a_copy_is_for_the_registers_that_it_was_made_with() {
     let none = Forks::new(0);
     none.make(&sample.registers);
     assert!(none.any().is_none());
+}
+
+#[test]
+fn a_fault_of_what_a_leaf_calls_is_its_handlers() {
+    /// Goes on after `mov [rax], eax`, of two bytes.
+    extern "C" fn skip(_: c_int, _: *mut c_void, context: *mut libc::ucontext_t) {
+        // SAFETY: the kernel passes the context.
+        unsafe { (*context).uc_mcontext.gregs[libc::REG_RIP as usize] += 2 };
+    }
+    // SAFETY: nothing else of these tests faults, but in a copy.
+    unsafe {
+        let mut action: libc::sigaction = zeroed();
+        action.sa_sigaction = skip as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO;
+        libc::sigaction(libc::SIGSEGV, &raw const action, null_mut());
+    }
+    let (returned, rsp) = execute(executed_call_of_fault, &[0x1234]).unwrap();
+    assert_eq!((returned.ip, returned.registers[4] - rsp), (0x1234, 8));
+    assert!(!returned.is_certain, "an exception may end the leaf's frame");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 // A profiler that hears of all that comes without hooks, and asks nothing.
-#include "guest.hpp"
+#include "../guest.hpp"
 
 namespace guest {
 

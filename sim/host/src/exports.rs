@@ -37,16 +37,21 @@ pub(crate) type FindExport<'f> = dyn Fn(&CStr) -> Option<NonNull<c_void>> + 'f;
 #[derive(Default)]
 pub(crate) struct Exports {
     calls: BTreeMap<FunctionIndex, Rc<Call>>,
-    buffers: Rc<Buffers>,
+    buffers: Option<Rc<Buffers>>,
+    /// The program has loaded the library.
+    pub(crate) is_imported: bool,
 }
 
 impl Exports {
-    /// Finds the exports of a text in a library.
+    /// Finds the exports of a text in a library. The buffers keep what they hold.
     ///
     /// # Errors
     /// Returns a sentence that names an export which the library does not have.
-    pub(crate) fn find(scenario: &Scenario, library: &FindExport<'_>) -> Result<Self, String> {
-        let mut calls = BTreeMap::new();
+    pub(crate) fn find(
+        &mut self,
+        scenario: &Scenario,
+        library: &FindExport<'_>,
+    ) -> Result<(), String> {
         for (function, export) in &scenario.exports {
             let name = CString::new(export.name.as_str()).ok();
             let Some(address) = name.and_then(|name| library(&name)) else {
@@ -62,15 +67,16 @@ impl Exports {
                 result: export.result,
                 expect: export.expect.clone(),
             };
-            calls.insert(*function, Rc::new(call));
+            self.calls.insert(*function, Rc::new(call));
         }
-        Ok(Self { calls, buffers: Rc::new(Buffers::new(&scenario.buffers)) })
+        self.buffers.get_or_insert_with(|| Rc::new(Buffers::new(&scenario.buffers)));
+        Ok(())
     }
 
     /// Returns the call of the export that a function of the program stands for, if the library is loaded, and the
     /// buffers.
     pub(crate) fn of(&self, function: FunctionIndex) -> Option<(Rc<Call>, Rc<Buffers>)> {
-        Some((Rc::clone(self.calls.get(&function)?), Rc::clone(&self.buffers)))
+        Some((Rc::clone(self.calls.get(&function)?), Rc::clone(self.buffers.as_ref()?)))
     }
 }
 

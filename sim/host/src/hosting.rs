@@ -1,7 +1,7 @@
 //! The steps of a profiler's life in a session, for `clr-guest`.
 
 use crate::callbacks::Raised;
-use crate::exports::{Exports, FindExport};
+use crate::exports::FindExport;
 use crate::journal::Journal;
 use crate::process::Process;
 use crate::session::{Session, SessionError};
@@ -90,7 +90,26 @@ impl Session {
     /// # Errors
     /// Returns a sentence that names an export which the library does not have.
     pub fn find_exports(&self, library: &FindExport<'_>) -> Result<(), String> {
-        *self.inner().exports.borrow_mut() = Exports::find(&self.inner().scenario, library)?;
+        let inner = self.inner();
+        inner.exports.borrow_mut().find(&inner.scenario, library)
+    }
+
+    /// Returns true if a function stands for an export, and the program has not loaded the library yet: the first call does so
+    /// (P/Invoke), whether a profiler is loaded or not.
+    #[must_use]
+    pub fn is_first_import(&self, function: FunctionIndex) -> bool {
+        let inner = self.inner();
+        let is_imported = inner.exports.borrow().is_imported;
+        !is_imported && inner.scenario.exports.contains_key(&function)
+    }
+
+    /// Finds the exports in the library that the program has loaded, which stays loaded.
+    ///
+    /// # Errors
+    /// As of [`find_exports`](Self::find_exports).
+    pub fn import(&self, library: &FindExport<'_>) -> Result<(), String> {
+        self.find_exports(library)?;
+        self.inner().exports.borrow_mut().is_imported = true;
         Ok(())
     }
 
@@ -104,14 +123,14 @@ impl Session {
         self.load_target(unsafe { Target::new(pointers) })
     }
 
-    /// Executes the program with its callbacks, and ends the process. `attach` attaches the profiler, as a function of the
-    /// program asks for it.
+    /// Executes the program with its callbacks, and ends the process. `enter` does what functions of the program stand for,
+    /// before the session does.
     ///
     /// # Errors
     /// Returns [`SessionError`] if the program cannot go on.
-    pub fn run_to_end(&self, attach: &dyn Fn(FunctionIndex)) -> Result<(), SessionError> {
+    pub fn run_to_end(&self, enter: &dyn Fn(FunctionIndex)) -> Result<(), SessionError> {
         self.end_with_program();
-        self.run_attaching(attach)?;
+        self.run_entering(enter)?;
         if !self.has_ended() {
             self.shut_down();
         }

@@ -36,11 +36,11 @@ impl Session {
     /// # Errors
     /// Returns [`SessionError::Run`] if a thread cannot go on, or none can.
     pub fn run(&self) -> Result<(), SessionError> {
-        self.run_attaching(&|_| ())
+        self.run_entering(&|_| ())
     }
 
-    /// The same. `attach` attaches the profiler, as a function of the program asks for it.
-    pub(crate) fn run_attaching(&self, attach: &dyn Fn(FunctionIndex)) -> Result<(), SessionError> {
+    /// The same. `enter` does what functions of the program stand for that the program enters, but calls of exports.
+    pub(crate) fn run_entering(&self, enter: &dyn Fn(FunctionIndex)) -> Result<(), SessionError> {
         let inner = self.inner();
         let Some(stage) = inner.stage() else { return Ok(()) };
         let Some(world) = stage.world() else { return Ok(()) };
@@ -71,12 +71,13 @@ impl Session {
                     let waits = waiting.get_mut(thread).is_some_and(|one| one.is_for_others(event));
                     match event {
                         StepEvent::Stepped => went_on = true,
-                        StepEvent::Entered(function) if self.is_asked_to_attach(function) => {
+                        StepEvent::Entered(function) => {
                             went_on = true;
-                            attach(function);
+                            enter(function);
+                            self.call_export_on(&stage, function, thread);
                             inner.detach_if_asked();
                         }
-                        StepEvent::Hook | StepEvent::Entered(_) | StepEvent::Callback(_) => {
+                        StepEvent::Hook | StepEvent::Callback(_) => {
                             went_on = true;
                             self.raise(&stage, event, thread);
                             inner.detach_if_asked();
@@ -116,6 +117,14 @@ impl Session {
         Err(RunOnError::NotReached { stop: 0, thread: thread as u32, steps }.into())
     }
 
+    /// Calls the export that a function of the program stands for, whether a profiler is loaded or not.
+    fn call_export_on(&self, stage: &Process, function: FunctionIndex, thread: usize) {
+        let Some(world) = stage.world() else { return };
+        world.borrow_mut().sync();
+        let os = world.borrow().os(thread).unwrap_or_default();
+        self.inner().acting_as(os, || self.inner().call_export(function));
+    }
+
     /// Makes a callback or calls a hook of the program. The profiler acts as the program's thread.
     fn raise(&self, stage: &Process, event: StepEvent, thread: usize) {
         let inner = self.inner();
@@ -136,10 +145,6 @@ impl Session {
         let raised = inner.acting_as(os, || match event {
             StepEvent::Callback(kind) if kind != Kind::EnterLeaveSlow => {
                 target.raise(inner, &Raised { kind, thread: object, os, arguments: &arguments })
-            }
-            StepEvent::Entered(function) => {
-                inner.call_export(function);
-                true
             }
             _ => {
                 inner.call_hook(stage, thread);

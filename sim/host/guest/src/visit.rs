@@ -3,7 +3,7 @@
 use crate::load::Loaded;
 use crate::thread_count::ThreadCount;
 use crate::tracing::{Sink, forwarding};
-use clr_com::{Forwarding, Guid};
+use clr_com::{Forwarding, Guid, ProfilerLibrary};
 use clr_runtime::generation::Generation;
 use clrsim::hosting::{Pointers, Shared};
 use clrsim::{Entry, Finding, Journal, Session, SessionError};
@@ -72,6 +72,16 @@ impl Guest<'_> {
 }
 
 impl Visit<'_> {
+    /// Loads the library as a program's first call of an export does, without `DllMain` on Unix, and keeps it loaded:
+    /// `LocalLoadLibraryHelper` (src/coreclr/vm/nativelibrary.cpp of dotnet/runtime).
+    pub(crate) fn import(&self, session: &Session) {
+        let library = ProfilerLibrary::load(self.library);
+        let imported = library.and_then(|library| session.import(&|name| library.export(name)));
+        if let Err(why) = imported {
+            session.shared_state().write(&Entry::Unloadable(&why));
+        }
+    }
+
     /// Loads the profiler, executes the program with its callbacks, and releases the profiler if the runtime does. All
     /// that happens is written to the journal; with a sink, all calls with their arguments into that, too.
     ///
@@ -102,14 +112,20 @@ impl Visit<'_> {
             };
             !has_started
         };
-        let attach = |function| {
+        let enter = |function| {
+            if session.is_first_import(function) {
+                self.import(session);
+            }
+            if !session.is_asked_to_attach(function) {
+                return;
+            }
             // SAFETY: as above.
             let start = |pointers| unsafe { session.attach_profiler(function, pointers) };
             if guest.begin(start) == Some(false) {
                 end(&loaded, shared, threads.were_found());
             }
         };
-        let ran = if refused { Ok(()) } else { session.run_to_end(&attach) };
+        let ran = if refused { Ok(()) } else { session.run_to_end(&enter) };
         session.end_profiling();
         if !session.has_ended() && (refused || self.generation.releases_profiler_at_end()) {
             end(&loaded, shared, !refused || threads.were_found());

@@ -202,20 +202,27 @@ impl Guest {
         }
     }
 
-    /// Loads the library, and makes its profiler's object.
-    fn load(&self, me: &CurrentThread<'_, '_>) -> Option<Pointers> {
-        let (session, shared) = (&self.session, self.session.shared_state());
-        let visit = Visit {
-            library: &self.library,
-            class: self.class,
-            text: "",
-            generation: session.generation(),
-        };
+    /// Loads the library under the scheduler, and does with it what `act` does.
+    fn with_library<T>(
+        &self,
+        me: &CurrentThread<'_, '_>,
+        act: impl FnOnce(&Visit<'_>, &Session) -> T,
+    ) -> Option<T> {
+        let (session, library) = (&self.session, self.library.as_path());
+        let (class, generation) = (self.class, session.generation());
+        let visit = Visit { library, class, text: "", generation };
         #[cfg(target_os = "linux")]
         if !self.is_loaded {
-            ScheduledLibrary::load_under_scheduler(me, &self.library);
+            ScheduledLibrary::load_under_scheduler(me, library);
         }
-        let loaded = guest_thread::of(me).execute(me, || visit.load(shared)).flatten();
+        guest_thread::of(me).execute(me, || act(&visit, session))
+    }
+
+    /// Loads the library, and makes its profiler's object.
+    fn load(&self, me: &CurrentThread<'_, '_>) -> Option<Pointers> {
+        let session = &self.session;
+        let loaded = self.with_library(me, |visit, session| visit.load(session.shared_state()));
+        let loaded = loaded.flatten();
         let loaded = loaded?;
         if let Err(why) = loaded.find_exports(session) {
             me.fail(format!("the profiler's library is another one: {why}"));
@@ -241,6 +248,9 @@ impl Guest {
                 guest_thread::of(me).finish(me);
             });
             return me.wait_for(attached);
+        }
+        if self.session.is_first_import(function) {
+            self.with_library(me, |visit, session| visit.import(session));
         }
         // SAFETY: the session's runtime is that of the interleaving.
         unsafe { self.session.call_export(me, function) };
@@ -282,8 +292,8 @@ impl Guest {
     }
 
     /// Detaches the profiler when no thread is in a callback: `ExecuteEvacuationLoop` of src/vm/profdetach.cpp of CoreCLR 3.1,
-    /// without its pauses but the first one. Nobody waits for threads of the profiler, nor for exports that are called: what
-    /// they execute is unloaded.
+    /// without its pauses but the first one. Nobody waits for threads of the profiler: what they execute is unloaded, unless the
+    /// program has called an export, and so has loaded the library itself.
     fn detach(&self, me: &CurrentThread<'_, '_>) {
         me.sleep(BEFORE_LOOK);
         while let Some(evacuated) = self.evacuated.get().filter(|_| self.inside.get() > 0) {

@@ -39,8 +39,9 @@ const LIFE: [&str; 4] = ["Initialize", "InitializeForAttach", "ProfilerAttachCom
 #[must_use]
 pub fn compare(there: &Trace, here: &Trace, is_named: IsNamed<'_>) -> Comparison {
     let mut found = Comparison::default();
-    let theirs = compared_threads(there, is_named, &mut found.left_out);
-    let ours = compared_threads(here, is_named, &mut LeftOut::default());
+    let finalizers = finalizer(there, is_named).zip(finalizer(here, is_named)).unzip();
+    let theirs = compared_threads(there, is_named, finalizers.0, &mut found.left_out);
+    let ours = compared_threads(here, is_named, finalizers.1, &mut LeftOut::default());
     let count = theirs.len().min(ours.len());
     let ids = |threads: &[&TraceThread]| {
         let ids = threads.iter().take(count).enumerate();
@@ -66,17 +67,28 @@ pub fn compare(there: &Trace, here: &Trace, is_named: IsNamed<'_>) -> Comparison
     found
 }
 
-/// Returns the threads of a trace that are compared (rules 1, 4): the one of `Initialize`, and those with callbacks about code
-/// of the text.
+/// Returns the finalizer's thread of a trace.
+fn finalizer<'t>(trace: &'t Trace, is_named: IsNamed<'_>) -> Option<&'t TraceThread> {
+    let all = trace.threads.iter().flat_map(|thread| &thread.calls);
+    let begin = all.filter(|call| is_about_text(call, is_named)).map(|call| call.line).min();
+    trace.finalizer(begin?)
+}
+
+/// Returns the threads of a trace that are compared (rules 1, 4): the one of `Initialize`, the finalizer's, and those with
+/// callbacks about code of the text.
 fn compared_threads<'t>(
     trace: &'t Trace,
     is_named: IsNamed<'_>,
+    finalizer: Option<&'t TraceThread>,
     left_out: &mut LeftOut,
 ) -> Vec<&'t TraceThread> {
     let is_first =
         |thread: &&TraceThread| thread.calls.iter().any(|call| call.name.starts_with("Initialize"));
     let mut threads: Vec<_> = trace.threads.iter().filter(is_first).take(1).collect();
-    for thread in trace.threads.iter().filter(|thread| !is_first(thread)) {
+    threads.extend(finalizer);
+    let is_paired =
+        |thread: &TraceThread| finalizer.is_some_and(|paired| std::ptr::eq(paired, thread));
+    for thread in trace.threads.iter().filter(|thread| !is_first(thread) && !is_paired(thread)) {
         if thread.id.is_none() {
             left_out.native += thread.calls.len();
         } else if thread.calls.iter().any(|call| is_about_text(call, is_named)) {

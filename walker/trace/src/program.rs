@@ -79,6 +79,8 @@ pub struct Program {
     /// The order in which methods were first seen.
     order: Vec<String>,
     threads: Vec<Thread>,
+    /// The finalizer's thread is in the trace.
+    has_finalizer: bool,
     /// The method above each, on the thread that is looked at.
     callers: BTreeMap<String, String>,
     /// Facts of the trace that a text cannot say.
@@ -103,6 +105,8 @@ impl Program {
         let is_main =
             |call: &Call| call.name.starts_with("Initialize") && call.kind == CallKind::Callback;
         all.sort_by_key(|one| !one.thread.calls.iter().any(is_main));
+        let begin = all.iter().filter_map(|one| one.events.first()).map(|(line, _)| *line).min();
+        program.has_finalizer = begin.is_some_and(|begin| trace.finalizer(begin).is_some());
         Self::join_threads(&mut all);
         for (at, Traced { thread, start, events, callers }) in all.into_iter().enumerate() {
             let name = if at == 0 { "main".to_owned() } else { format!("thread {at}") };

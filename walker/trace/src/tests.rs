@@ -302,7 +302,8 @@ fn a_recorded_trace_gives_its_program() {
     assert_eq!(body("App.Throw"), "raise");
     assert!(text.ends_with(
         "thread \"main\" start=\"System.EntryPoint.CallMain\"\n\
-         thread \"thread 1\" start=\"System.EntryPoint.CallThread\" by-program=#true\n"
+         thread \"thread 1\" start=\"System.EntryPoint.CallThread\" by-program=#true\n\
+         thread \"finalizer\" finalizer=#true\n"
     ));
 }
 
@@ -312,5 +313,6 @@ fn a_recorded_trace_has_no_difference_to_itself() {
     let trace = Trace::read(RECORDED).unwrap();
     let found = compare(&trace, &trace, &|_, name: &str| name.starts_with("App"));
     assert_eq!(found.differences, []);
-    assert_eq!((found.callbacks, found.calls), (56, 2));
+    // Two of them are about the finalizer's thread.
+    assert_eq!((found.callbacks, found.calls), (58, 2));
 }

@@ -158,6 +158,20 @@ impl Trace {
         });
         Ok(Self { modules: modules.collect(), ..reader.trace(runtime) })
     }
+
+    /// Returns the finalizer's thread of a runtime whose start is traced: the one that it creates before its program begins, at
+    /// this line.
+    pub(crate) fn finalizer(&self, program: usize) -> Option<&TraceThread> {
+        let calls = |thread: &TraceThread, name| thread.calls.iter().any(|call| call.name == name);
+        if !self.threads.iter().any(|thread| calls(thread, "Initialize")) {
+            return None;
+        }
+        self.threads.iter().find(|thread| {
+            let mut created = thread.calls.iter().filter(|call| call.name == "ThreadCreated");
+            let is_early = created.any(|call| call.line < program);
+            is_early && !calls(thread, "Initialize")
+        })
+    }
 }
 
 /// Returns the lines of a text.

@@ -31,6 +31,9 @@ pub(super) fn write(program: &Program, from: &str) -> String {
         let is_started = if at == 0 { "" } else { " by-program=#true" };
         let _ = writeln!(text, "thread {:?} start={caller:?}{is_started}", thread.name);
     }
+    if program.has_finalizer {
+        text.push_str("thread \"finalizer\" finalizer=#true\n");
+    }
     text
 }
 

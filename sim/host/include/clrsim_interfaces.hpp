@@ -544,6 +544,23 @@ struct IMetaDataAssemblyEmit : IUnknown {
     virtual HRESULT SetManifestResourceProps(mdToken resource, mdToken implementation, uint32_t offset, uint32_t resource_flags) = 0; // 12
 };
 
+struct IMetaDataDispenser : IUnknown {
+    static constexpr GUID IID = {0x809c652e, 0x7396, 0x11d2, {0x97, 0x71, 0x00, 0xa0, 0xc9, 0xb4, 0xd5, 0x0c}};
+    virtual HRESULT DefineScope(const GUID *class_id, uint32_t create_flags, const GUID &riid, void **scope) = 0; // 3
+    virtual HRESULT OpenScope(const WCHAR *path, uint32_t open_flags, const GUID &riid, void **scope) = 0; // 4
+    virtual HRESULT OpenScopeOnMemory(const void *data, uint32_t size, uint32_t open_flags, const GUID &riid, void **scope) = 0; // 5
+};
+
+struct IMetaDataDispenserEx : IMetaDataDispenser {
+    static constexpr GUID IID = {0x31bcfce2, 0xdafb, 0x11d2, {0x9f, 0x81, 0x00, 0xc0, 0x4f, 0x79, 0xa0, 0xa3}};
+    virtual HRESULT SetOption(const GUID *option, const void *value) = 0; // 6
+    virtual HRESULT GetOption(const GUID *option, void *value) = 0; // 7
+    virtual HRESULT OpenScopeOnITypeInfo(void *type_info, uint32_t open_flags, const GUID &riid, void **scope) = 0; // 8
+    virtual HRESULT GetCORSystemDirectory(WCHAR *buffer, uint32_t capacity, uint32_t *len) = 0; // 9
+    virtual HRESULT FindAssembly(const WCHAR *app_base, const WCHAR *private_bin, const WCHAR *global_bin, const WCHAR *assembly, WCHAR *name, uint32_t name_capacity, uint32_t *name_len) = 0; // 10
+    virtual HRESULT FindAssemblyModule(const WCHAR *app_base, const WCHAR *private_bin, const WCHAR *global_bin, const WCHAR *assembly, const WCHAR *module, WCHAR *name, uint32_t name_capacity, uint32_t *name_len) = 0; // 11
+};
+
 struct IMetaDataTables : IUnknown {
     static constexpr GUID IID = {0xd8f579ab, 0x402d, 0x4b8e, {0x82, 0xd9, 0x5d, 0x63, 0xb1, 0x06, 0x5c, 0x68}};
     virtual HRESULT GetStringHeapSize(uint32_t *size) = 0; // 3

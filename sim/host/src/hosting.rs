@@ -2,6 +2,7 @@
 
 use crate::callbacks::Raised;
 use crate::exports::FindExport;
+use crate::import;
 use crate::journal::Journal;
 use crate::process::Process;
 use crate::session::{Session, SessionError};
@@ -15,6 +16,7 @@ use clr_walker::profiling::HResult;
 use std::rc::Rc;
 use std::sync::Arc;
 
+pub use crate::import::get_dispenser;
 pub use crate::lookup::Lookup;
 pub use crate::process::Anchor;
 pub use crate::shared::Shared;
@@ -51,6 +53,11 @@ impl Session {
     #[must_use]
     pub fn lookup(&self) -> Lookup {
         Lookup::new(self.inner().key)
+    }
+
+    /// Lets [`get_dispenser`] give dispensers of this session.
+    pub fn offer_dispenser(&self) {
+        import::offer(self.inner());
     }
 
     /// Calls `watcher` after each callback.

@@ -14,6 +14,7 @@ macro_rules! answers {
 mod assemblies;
 mod assembly_emit;
 mod blobs;
+mod dispenser;
 mod emit;
 mod enumerations;
 mod members;
@@ -33,6 +34,8 @@ use clr_runtime::metadata::{Module, ModuleImage};
 use clr_walker::profiling::HResult;
 use std::rc::Rc;
 
+pub use dispenser::get_dispenser;
+pub(crate) use dispenser::offer;
 pub(crate) use scope::Scope;
 use scope::{Assemblies, AssemblyEmit, Emit, Import, Info, Tables};
 

@@ -65,10 +65,10 @@ pub(crate) struct Inner {
     /// The runtime's object, with the pointer to it.
     pub(crate) info: RefCell<Option<(Box<dyn Kept>, *mut c_void)>>,
     pub(crate) objects: RefCell<Vec<Box<dyn Kept>>>,
-    /// The metadata of modules that were asked for, by number of the process and ModuleID.
-    pub(crate) scopes: RefCell<BTreeMap<(usize, u64), Arc<dyn Any + Send + Sync>>>,
-    /// The metadata of modules that was asked for, with what the profiler has changed, by the same.
-    pub(crate) metadata: RefCell<BTreeMap<(usize, u64), SharedMetadata>>,
+    /// The metadata of modules that were asked for.
+    pub(crate) scopes: RefCell<BTreeMap<ScopeKey, Arc<dyn Any + Send + Sync>>>,
+    /// The metadata of modules that was asked for, with what the profiler has changed.
+    pub(crate) metadata: RefCell<BTreeMap<ScopeKey, SharedMetadata>>,
     /// The IL that the profiler has set: its address and its size, by number of the process, ModuleID and token.
     pub(crate) bodies: RefCell<BTreeMap<(usize, u64, u32), Body>>,
     /// The allocators of IL by ModuleID.
@@ -107,6 +107,23 @@ pub(crate) type Body = (usize, u32);
 /// The metadata of a module, which the profiler may change.
 pub(crate) type SharedMetadata = Rc<RefCell<Metadata>>;
 
+/// The metadata of a module of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ScopeKey {
+    /// Number of the process in the session.
+    pub(crate) stage: usize,
+    pub(crate) module: u64,
+    /// 0 for what the runtime has; others for what was opened from the module's file.
+    pub(crate) copy: u32,
+}
+
+impl ScopeKey {
+    /// Returns the key of what the runtime has.
+    pub(crate) const fn own(stage: usize, module: u64) -> Self {
+        Self { stage, module, copy: 0 }
+    }
+}
+
 /// What begins a detach, on the thread that asks for it.
 pub(crate) type OnRequest = dyn Fn(&CurrentThread<'_, '_>);
 
@@ -134,14 +151,14 @@ impl Inner {
     }
 
     /// Returns the metadata of a module of a process, as the image has it until the profiler changes it.
-    pub(crate) fn metadata_of(&self, stage: usize, module: u64) -> Option<SharedMetadata> {
-        if let Some(known) = self.metadata.borrow().get(&(stage, module)) {
+    pub(crate) fn metadata_of(&self, key: ScopeKey) -> Option<SharedMetadata> {
+        if let Some(known) = self.metadata.borrow().get(&key) {
             return Some(Rc::clone(known));
         }
-        let process = self.stage_of(stage)?;
-        let image = process.runtime().metadata.image(module)?;
+        let process = self.stage_of(key.stage)?;
+        let image = process.runtime().metadata.image(key.module)?;
         let made = Rc::new(RefCell::new(image.metadata.clone()));
-        self.metadata.borrow_mut().insert((stage, module), Rc::clone(&made));
+        self.metadata.borrow_mut().insert(key, Rc::clone(&made));
         Some(made)
     }
 

@@ -8,6 +8,8 @@ use core::fmt;
 use std::collections::BTreeMap;
 use thiserror::Error;
 
+/// The interface of a dispenser of metadata.
+pub(crate) const DISPENSER: &str = "IMetaDataDispenserEx";
 /// The name of the object of a module's metadata, and the number of its interfaces.
 pub(crate) const METADATA: &str = "IMetaDataImport2";
 pub(crate) const METADATA_INTERFACES: usize = 10;
@@ -258,7 +260,7 @@ impl Report {
     }
 
     /// Returns true if the end of the process excuses a leak: no runtime but CoreCLR 3.1 and .NET Framework has the profiler
-    /// release what it keeps. Metadata may have a reference for each of its interfaces; and each of the `busy` threads, which
+    /// release what it keeps. Metadata may have a reference for each of its interfaces, a dispenser may be kept; and each of the `busy` threads, which
     /// are in the profiler's code, may hold an enumerator. More are lost: the longer the process, the more.
     pub fn excuses(&self, leak: &Finding, busy: usize) -> bool {
         let Finding::Leak { interface, references, .. } = leak else { return false };
@@ -266,7 +268,8 @@ impl Report {
             return *references as usize <= METADATA_INTERFACES;
         }
         let is_same = |other: &&Finding| matches!(other, Finding::Leak { interface: of, .. } if of == interface);
-        self.findings.iter().filter(is_same).count() <= busy
+        let kept = if *interface == DISPENSER { 1 } else { busy };
+        self.findings.iter().filter(is_same).count() <= kept
     }
 
     /// Returns what was wrong, in order.

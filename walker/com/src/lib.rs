@@ -15,6 +15,7 @@
 //! | `metadata` | `IMetaDataImport`, `IMetaDataImport2`, `IMetaDataAssemblyImport` |
 //! | `emit` | `IMetaDataEmit`, `IMetaDataEmit2`, `IMetaDataAssemblyEmit` |
 //! | `tables` | `IMetaDataTables`, `IMetaDataTables2`, `IMetaDataInfo` |
+//! | `dispenser` | `IMetaDataDispenser`, `IMetaDataDispenserEx` |
 //! | `data` | ids and structures in arguments |
 //! | `dynamic` | calls by slot, with words as arguments |
 //! | `forward` | objects between a runtime and a profiler, which pass each call on |
@@ -60,6 +61,7 @@
 mod callback;
 mod captured;
 mod data;
+mod dispenser;
 mod dynamic;
 mod emit;
 mod enumerator;
@@ -76,6 +78,7 @@ mod tables;
 pub use callback::*;
 pub use captured::{Captured, CapturedCall, Moment};
 pub use data::*;
+pub use dispenser::*;
 pub use dynamic::{ArgumentKind, ArgumentSignature, Callable, MethodSignature};
 pub use emit::*;
 pub use enumerator::*;

@@ -9,6 +9,7 @@
 //! | `visit` | a profiler's life over a text |
 //! | `thread_count` | threads that a profiler starts meanwhile |
 //! | `tracing` | traces of all calls |
+//! | `runtime_library` | the library of the runtime, as far as profilers look it up |
 //! | `limits`, `confined` | limits of a guest's process, and its end with all that it has started |
 //! | `coverage`, `search_coverage` | what runs and searches cover, and what was not looked at |
 //! | `scheduled` | threads under the scheduler (x86-64: Linux with glibc, Windows) |
@@ -27,6 +28,7 @@ mod confined;
 mod coverage;
 mod limits;
 mod load;
+mod runtime_library;
 #[cfg(scheduled)]
 pub mod scheduled;
 mod search_coverage;
@@ -37,6 +39,7 @@ mod visit;
 pub use confined::{Watched, guard, spawn, wait};
 pub use coverage::{CountedCall, GuestCoverage, ThreadCoverage};
 pub use limits::{Beyond, GuestLimits, MIB};
+pub use runtime_library::{RUNTIME_LIBRARY, load_runtime_library, runtime_library};
 pub use search_coverage::{CoveredName, CoveredThread, SearchCoverage, Unseen};
 pub use tracing::Sink;
 pub use visit::Visit;

@@ -89,6 +89,7 @@ impl Visit<'_> {
     /// Returns [`SessionError`] if the text is no scenario, or its program cannot go on.
     pub fn run(&self, journal: Box<dyn Journal>, trace: Option<Sink>) -> Result<(), SessionError> {
         let session = Session::open_with(self.text, self.generation, Some(journal))?;
+        session.offer_dispenser();
         let shared = session.shared_state();
         let threads = Rc::new(ThreadCount::new());
         session.watch({

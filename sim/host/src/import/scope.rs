@@ -1,7 +1,7 @@
 //! The metadata of a module: one object with several interfaces, as `RegMeta` is.
 
 use super::Call;
-use crate::inner::{Inner, Kept};
+use crate::inner::{Inner, Kept, ScopeKey};
 use crate::object::{Head, Headed, Kind, make};
 use crate::out::Answer;
 use crate::report::{Finding, METADATA, METADATA_INTERFACES};
@@ -31,12 +31,13 @@ const IDS: [Guid; METADATA_INTERFACES] = [
     IMetaDataInfo::IID,
 ];
 
+/// The copy of a module's metadata that all share who open its file for reading.
+const SHARED: u32 = 1;
+
 /// The metadata of a module.
 pub(crate) struct Scope {
     head: Head,
-    /// Number of the process in the session.
-    stage: usize,
-    module: u64,
+    key: ScopeKey,
     /// Addresses of the pointers, in the order of [`Faces`].
     addresses: OnceLock<[usize; 6]>,
 }
@@ -57,17 +58,40 @@ impl Scope {
     /// Answers the request for an interface of a module's metadata (RegMeta::QueryInterface): the
     /// result, and the pointer. As long as there are references, it is the same object.
     pub(crate) fn give(session: &Inner, module: u64, iid: Guid) -> (HResult, *mut c_void) {
+        Self::give_by(session, ScopeKey::own(session.stage_number(), module), iid)
+    }
+
+    /// The same for the metadata of a module's file, as the image has it: what was opened before, if `is_shared` says so and there
+    /// are references to it.
+    pub(crate) fn open(
+        session: &Inner,
+        module: u64,
+        iid: Guid,
+        is_shared: bool,
+    ) -> (HResult, *mut c_void) {
+        let own = ScopeKey::own(session.stage_number(), module);
+        let scopes = session.scopes.borrow();
+        let is_of_file = |key: &&ScopeKey| (key.stage, key.module) == (own.stage, own.module);
+        let last = scopes.keys().filter(is_of_file).map(|key| key.copy).max().unwrap_or_default();
+        drop(scopes);
+        let copy = if is_shared { SHARED } else { last.max(SHARED) + 1 };
+        Self::give_by(session, ScopeKey { copy, ..own }, iid)
+    }
+
+    fn give_by(session: &Inner, key: ScopeKey, iid: Guid) -> (HResult, *mut c_void) {
         if !IDS.contains(&iid) {
             session.shared.with(|report| report.not_simulated("QueryInterface of metadata"));
             return (HResult::NO_INTERFACE, null_mut());
         }
-        let stage = session.stage_number();
-        let known = session.scopes.borrow().get(&(stage, module)).cloned();
+        let known = session.scopes.borrow().get(&key).cloned();
         let known = known.and_then(|known| known.downcast::<Self>().ok());
         let scope = known.filter(|scope| scope.head.share()).unwrap_or_else(|| {
-            let scope = Self::make(session, stage, module);
+            let scope = Self::make(session, key);
             let kept: Arc<dyn Any + Send + Sync> = scope.clone();
-            session.scopes.borrow_mut().insert((stage, module), kept);
+            session.scopes.borrow_mut().insert(key, kept);
+            if key.copy != 0 {
+                session.metadata.borrow_mut().remove(&key);
+            }
             scope
         });
         match scope.pointer(&iid) {
@@ -76,10 +100,10 @@ impl Scope {
         }
     }
 
-    fn make(session: &Inner, stage: usize, module: u64) -> Arc<Self> {
+    fn make(session: &Inner, key: ScopeKey) -> Arc<Self> {
         session.keep_all(|number| {
             let head = Head::new(session, number, Self::KIND);
-            let scope = Arc::new(Self { head, stage, module, addresses: OnceLock::new() });
+            let scope = Arc::new(Self { head, key, addresses: OnceLock::new() });
             let faces = Faces {
                 import: make::<IMetaDataImport2, _>(Import(Arc::clone(&scope))),
                 assemblies: make::<IMetaDataAssemblyImport, _>(Assemblies(Arc::clone(&scope))),
@@ -123,11 +147,13 @@ impl Scope {
         act: impl FnOnce(&Call<'_>) -> Answer,
     ) -> HResult {
         self.head.call(method, |session| {
-            let Some(stage) = session.stage_of(self.stage) else { return Ok(HResult::UNEXPECTED) };
-            let Some(module) = stage.runtime().metadata.module(self.module) else {
+            let Some(stage) = session.stage_of(self.key.stage) else {
                 return Ok(HResult::UNEXPECTED);
             };
-            let Some(data) = session.metadata_of(self.stage, self.module) else {
+            let Some(module) = stage.runtime().metadata.module(self.key.module) else {
+                return Ok(HResult::UNEXPECTED);
+            };
+            let Some(data) = session.metadata_of(self.key) else {
                 return Ok(HResult::UNEXPECTED);
             };
             act(&Call { method, session, process: &stage, module, data })

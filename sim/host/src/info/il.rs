@@ -3,7 +3,7 @@
 //! A probe of wrong arguments in three places had the same results on 3.1.23, 8.0.34, 9.0.23, 10.0.15 and 11.0.0 on Linux.
 
 use super::Call;
-use crate::inner::Inner;
+use crate::inner::{Inner, ScopeKey};
 use crate::object::{Head, Headed, Kind, make};
 use crate::out::{Answer, count, put};
 use crate::results;
@@ -53,7 +53,8 @@ impl Call<'_> {
         let id = self.module_of(module.0)?.id;
         self.check_loaded(id)?;
         let stage = self.session.stage_number();
-        let Some(data) = self.session.metadata_of(stage, id) else { return self.unknown(id) };
+        let key = ScopeKey::own(stage, id);
+        let Some(data) = self.session.metadata_of(key) else { return self.unknown(id) };
         let set = self.session.bodies.borrow().get(&(stage, id, token)).copied();
         let (address, len) = if let Some((address, len)) = set {
             (address as u64, len)

@@ -200,6 +200,7 @@ pub(crate) fn header() -> String {
         (include_str!("../../../../walker/com/src/info.rs"), false),
         (include_str!("../../../../walker/com/src/metadata.rs"), false),
         (include_str!("../../../../walker/com/src/emit.rs"), false),
+        (include_str!("../../../../walker/com/src/dispenser.rs"), false),
         (include_str!("../../../../walker/com/src/tables.rs"), false),
         (include_str!("../../../../walker/com/src/callback.rs"), true),
     ] {

@@ -3,6 +3,7 @@
 use clr_com::*;
 use clr_runtime::generation::Generation;
 use clr_walker::profiling::HResult;
+use clrsim::hosting::get_dispenser;
 use clrsim::{Role, Session};
 use std::ffi::c_void;
 use std::fmt::Write as _;
@@ -52,6 +53,17 @@ fn metadata<I: Interface>(info: &ICorProfilerInfo15) -> ManuallyDrop<I> {
     }
 }
 
+fn dispenser(session: &Session) -> IMetaDataDispenserEx {
+    session.offer_dispenser();
+    let mut found = null_mut::<c_void>();
+    // SAFETY: pointers to locals; the object has a reference, which is given up.
+    unsafe {
+        let given = get_dispenser(&METADATA_DISPENSER, &IMetaDataDispenserEx::IID, &raw mut found);
+        assert_eq!(given, HResult::OK);
+        IMetaDataDispenserEx::from_raw(found).unwrap()
+    }
+}
+
 fn list() -> String {
     let session = Session::open(TEXT, Generation::Net11Unix).unwrap();
     session.act_as(Role::Native);
@@ -71,6 +83,7 @@ fn list() -> String {
     row("IMetaDataEmit, 2", missing(&session, &*metadata::<IMetaDataEmit2>(&info)));
     let emit = metadata::<IMetaDataAssemblyEmit>(&info);
     row("IMetaDataAssemblyEmit", missing(&session, &*emit));
+    row("IMetaDataDispenser, Ex", missing(&session, &dispenser(&session)));
     text
 }
 

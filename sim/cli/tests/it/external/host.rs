@@ -432,6 +432,35 @@ fn a_profiler_is_attached_to_the_running_process() {
     }
 }
 
+/// What the guest prints was the same in CLRs 8.0.34, 9.0.23, 10.0.15 and 11.0.0, but that the last two open a file for reading anew
+/// each time.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+#[ignore = "external: needs a C++ compiler"]
+fn the_runtimes_library_gives_a_dispenser_of_metadata() {
+    let library = guest("dispenser", &[]);
+    let printed = |runtime: &str| {
+        let account = Host::new(&library, "jumps.kdl").args(&["--on", runtime]).object();
+        assert_eq!(account["verdict"], "clean", "{account:#}");
+        account["printed"].as_str().unwrap().to_owned()
+    };
+    let expected = |same: u8, left: u8| {
+        format!(
+            "another class 80040111\nanother interface 80004002\na dispenser 00000000\n\
+             the older interface 00000000\n1 left\nno path 80070057\nan empty path 80070057\n\
+             no place 80070057\nno file 80070002\nwriting and not 80070057\n\
+             no such interface 80004002\na scope 00000000\nanother 00000000\n\
+             for reading 00000000\nthe same 00000000\n0 0 {same}\n\
+             a new type: 1 here, 1 there\ntables 00000000\n0 0 {left} 0 left\n0 left\n"
+        )
+    };
+    for (runtime, same) in
+        [("net8-unix", 1), ("net9-unix", 1), ("net10-unix", 0), ("net11-unix", 0)]
+    {
+        assert_eq!(printed(runtime), expected(same, same), "{runtime}");
+    }
+}
+
 #[test]
 #[ignore = "external: needs a C++ compiler"]
 fn what_is_no_profiler_is_said() {

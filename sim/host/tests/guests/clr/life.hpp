@@ -120,13 +120,8 @@ struct Multiple : Test {
     }
 };
 
-/// The dispenser's interface: only OpenScope is called.
-struct MetaDataDispenser : IUnknown {
-    static constexpr GUID CLASS = {0xe5cb7a31, 0x7512, 0x11d2, {0x89, 0xce, 0x00, 0x80, 0xc7, 0x92, 0xe5, 0xd8}};
-    static constexpr GUID IID = {0x31bcfce2, 0xdafb, 0x11d2, {0x9f, 0x81, 0x00, 0xc0, 0x4f, 0x79, 0xa0, 0xa3}};
-    virtual HRESULT DefineScope(const GUID &id, uint32_t flags, const GUID &iid, void **scope) = 0;
-    virtual HRESULT OpenScope(const WCHAR *path, uint32_t flags, const GUID &iid, void **scope) = 0;
-};
+/// CLSID_CorMetaDataDispenser.
+constexpr GUID DISPENSER = {0xe5cb7a31, 0x7512, 0x11d2, {0x89, 0xce, 0x00, 0x80, 0xc7, 0x92, 0xe5, 0xd8}};
 
 /// `metadatagetdispenser`: the runtime's library exports a function that gives a dispenser, which opens each module's file.
 struct GetDispenser : Test {
@@ -156,8 +151,8 @@ struct GetDispenser : Test {
         auto get = reinterpret_cast<Function>(exported());
         if (!get) return fails("MetaDataGetDispenser is exported"), E_FAIL;
         void *found = nullptr, *import = nullptr;
-        if (!is_good(get(MetaDataDispenser::CLASS, MetaDataDispenser::IID, &found), "MetaDataGetDispenser")) return E_FAIL;
-        auto *dispenser = static_cast<MetaDataDispenser *>(found);
+        if (!is_good(get(DISPENSER, IMetaDataDispenserEx::IID, &found), "MetaDataGetDispenser")) return E_FAIL;
+        auto *dispenser = static_cast<IMetaDataDispenserEx *>(found);
         WCHAR path[1024] = {};
         uint32_t length = 0;
         if (is_good(info->GetModuleInfo2(module, nullptr, 1024, &length, path, nullptr, nullptr), "GetModuleInfo2")

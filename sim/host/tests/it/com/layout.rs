@@ -70,6 +70,8 @@ fn interfaces_have_the_published_ids_and_numbers_of_slots() {
         (shape::<IMetaDataTables>(), 22, "d8f579ab-402d-4b8e-82d9-5d63b1065c68"),
         (shape::<IMetaDataTables2>(), 24, "badb5f70-58da-43a9-a1c6-d74819f19b15"),
         (shape::<IMetaDataInfo>(), 4, "7998ea64-7f95-48b8-86fc-17caf48bf5cb"),
+        (shape::<IMetaDataDispenser>(), 6, "809c652e-7396-11d2-9771-00a0c9b4d50c"),
+        (shape::<IMetaDataDispenserEx>(), 12, "31bcfce2-dafb-11d2-9f81-00c04f79a0a3"),
     ];
     for ((slots, iid), published_slots, published_iid) in published {
         assert_eq!((slots, iid.as_str()), (published_slots, published_iid));
@@ -454,6 +456,7 @@ implement! {
     IMetaDataImportMethods IMetaDataImport2Methods IMetaDataAssemblyImportMethods
     IMetaDataEmitMethods IMetaDataEmit2Methods IMetaDataAssemblyEmitMethods
     IMetaDataTablesMethods IMetaDataTables2Methods IMetaDataInfoMethods
+    IMetaDataDispenserMethods IMetaDataDispenserExMethods
     ICorProfilerThreadEnumMethods
 }
 
@@ -485,6 +488,7 @@ fn methods_are_called_by_slot_with_words() {
     each_slot_has_its_method::<IMetaDataAssemblyEmit>();
     each_slot_has_its_method::<IMetaDataTables2>();
     each_slot_has_its_method::<IMetaDataInfo>();
+    each_slot_has_its_method::<IMetaDataDispenserEx>();
     each_slot_has_its_method::<ICorProfilerThreadEnum>();
     let (runtime, called) = runtime();
     // SAFETY: the callback is NULL, and no other argument is a pointer that is used.

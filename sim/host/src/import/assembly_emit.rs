@@ -7,12 +7,15 @@ use super::read_blob;
 use crate::out::read_given;
 use clr_com::{AssemblyMetadata, IMetaDataAssemblyEmitMethods, Token};
 use clr_metadata as md;
-use clr_metadata::{Column, Metadata, Table};
+use clr_metadata::{Column, Metadata, Table, row_of};
 use clr_walker::profiling::HResult;
 use std::ffi::c_void;
 
-/// Version and locale of an assembly: four numbers and a name.
-type Identity = ([u16; 4], String);
+/// Version and locale of an assembly: four numbers and a name. What is `u16::MAX` or `None` stays as it is.
+type Identity = ([u16; 4], Option<String>);
+
+/// `afPublicKey`.
+const PUBLIC_KEY: u32 = 1;
 
 /// Reads an identity of the profiler. NULL is none.
 unsafe fn read_identity(from: *const AssemblyMetadata) -> Option<Identity> {
@@ -22,7 +25,7 @@ unsafe fn read_identity(from: *const AssemblyMetadata) -> Option<Identity> {
     // SAFETY: the profiler's structure; its locale ends with 0.
     unsafe {
         let given = from.read_unaligned();
-        let locale = read_given(given.locale).unwrap_or_default();
+        let locale = read_given(given.locale);
         Some(([given.major, given.minor, given.build, given.revision], locale))
     }
 }
@@ -37,9 +40,25 @@ fn set_identity<C: Column>(
     let Some((version, locale)) = identity else { return };
     let [major, minor, build, revision, named] = columns;
     for (column, value) in [major, minor, build, revision].into_iter().zip(*version) {
-        data.set(row, column, value.into());
+        set_number(data, row, column, if value == u16::MAX { u32::MAX } else { value.into() });
     }
-    data.set_string(row, named, locale);
+    if let Some(locale) = locale {
+        data.set_string(row, named, locale);
+    }
+}
+
+/// Changes a number or token of a row, unless it is `u32::MAX`.
+fn set_number<C: Column>(data: &mut Metadata, row: Token, to: C, number: u32) {
+    if number != u32::MAX {
+        data.set(row, to, number);
+    }
+}
+
+/// Changes a token of a row, unless it is nil: without a row, whatever its table is.
+fn set_token<C: Column>(data: &mut Metadata, row: Token, to: C, token: Token) {
+    if row_of(token) != 0 {
+        data.set(row, to, token);
+    }
 }
 
 /// Changes the text and the blob of a row that are given.
@@ -162,10 +181,68 @@ impl IMetaDataAssemblyEmitMethods for AssemblyEmit {
         call.change(|data| {
             let blobs = [(&key, A::PublicKeyOrToken), (&hash, A::HashValue)];
             set_given(data, assembly_ref, (&name, A::Name), &blobs);
-            if reference_flags != u32::MAX {
-                data.set(assembly_ref, A::Flags, reference_flags);
-            }
+            set_number(data, assembly_ref, A::Flags, reference_flags);
             set_identity(data, assembly_ref, OF_REFERENCE, identity.as_ref());
+        });
+        Ok(HResult::OK)
+    });
+
+    IMetaDataAssemblyEmitMethods!(fn SetAssemblyProps(call, assembly, public_key, public_key_size,
+        hash_algorithm, name, metadata, assembly_flags) {
+        use md::Assembly as A;
+        call.check(Table::Assembly, assembly)?;
+        if metadata.is_null() {
+            return Ok(call.null("pMetaData"));
+        }
+        // SAFETY: as above.
+        let (name, key, identity) = unsafe {
+            (read_given(name), read_blob(public_key, public_key_size), read_identity(metadata))
+        };
+        let key_flag = if public_key_size == 0 { 0 } else { PUBLIC_KEY };
+        call.change(|data| {
+            set_number(data, assembly, A::HashAlgId, hash_algorithm);
+            let name = Some(name.unwrap_or_default());
+            set_given(data, assembly, (&name, A::Name), &[(&key, A::PublicKey)]);
+            set_identity(data, assembly, OF_ASSEMBLY, identity.as_ref());
+            data.set(assembly, A::Flags, assembly_flags & !PUBLIC_KEY | key_flag);
+        });
+        Ok(HResult::OK)
+    });
+
+    IMetaDataAssemblyEmitMethods!(fn SetFileProps(call, file, hash, hash_size, file_flags) {
+        call.check(Table::File, file)?;
+        // SAFETY: as above.
+        let hash = unsafe { read_blob(hash, hash_size) };
+        call.change(|data| {
+            set_given(data, file, (&None, md::File::Name), &[(&hash, md::File::HashValue)]);
+            set_number(data, file, md::File::Flags, file_flags);
+        });
+        Ok(HResult::OK)
+    });
+
+    IMetaDataAssemblyEmitMethods!(fn SetExportedTypeProps(call, exported_type, implementation, type_def,
+        type_flags) {
+        use md::ExportedType as E;
+        call.check(Table::ExportedType, exported_type)?;
+        call.change(|data| {
+            set_token(data, exported_type, E::Implementation, implementation);
+            set_token(data, exported_type, E::TypeDefId, type_def);
+            set_number(data, exported_type, E::Flags, type_flags);
+        });
+        Ok(HResult::OK)
+    });
+
+    IMetaDataAssemblyEmitMethods!(fn SetManifestResourceProps(call, resource, implementation, offset,
+        resource_flags) {
+        use md::ManifestResource as M;
+        call.check(Table::ManifestResource, resource)?;
+        call.change(|data| {
+            // mdTokenNil is 0: another nil token is a token.
+            if implementation != 0 {
+                data.set(resource, M::Implementation, implementation);
+            }
+            set_number(data, resource, M::Offset, offset);
+            set_number(data, resource, M::Flags, resource_flags);
         });
         Ok(HResult::OK)
     });

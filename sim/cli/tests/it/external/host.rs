@@ -461,6 +461,26 @@ fn the_runtimes_library_gives_a_dispenser_of_metadata() {
     }
 }
 
+/// What the guest prints was the same in CLRs 8.0.34, 9.0.23, 10.0.15 and 11.0.0.
+#[test]
+#[ignore = "external: needs a C++ compiler"]
+fn rows_of_a_manifest_are_changed() {
+    let library = guest("assembly_emit", &[]);
+    let account = Host::new(&library, "jumps.kdl").args(&["--on", "net11-unix"]).object();
+    assert_eq!(account["verdict"], "clean", "{account:#}");
+    assert_eq!(
+        account["printed"],
+        "assembly 00000000\nassembly 4 key, 8003, Other, 7.6.5.4 de, 101\n\
+         less 00000000\nassembly 4 key, 8003, Third, 7.8.5.4 de, 1\nno assembly 80131124\n\
+         file 00000000\nfile one.netmodule, 3 bytes, 0\n\
+         less 00000000\nfile one.netmodule, 3 bytes, 0\nno file 80131124\n\
+         type 00000000\ntype A.B in 23000001, 02000003, 2\n\
+         less 00000000\ntype A.B in 23000001, 02000003, 2\nno type 80131124\n\
+         resource 00000000\nresource r in 26000001, 10, 2\n\
+         less 00000000\nresource r in 26000001, 10, 2\nno resource 80131124\n"
+    );
+}
+
 #[test]
 #[ignore = "external: needs a C++ compiler"]
 fn what_is_no_profiler_is_said() {

@@ -36,6 +36,16 @@ fn end(loaded: &RefCell<Option<Loaded>>, shared: &Shared, stays: bool) {
     }
 }
 
+/// Loads the library as a program's first call of an export does, without `DllMain` on Unix, and keeps it loaded:
+/// `LocalLoadLibraryHelper` (src/coreclr/vm/nativelibrary.cpp of dotnet/runtime).
+pub(crate) fn import(library: &Path, session: &Session) {
+    let library = ProfilerLibrary::load(library);
+    let imported = library.and_then(|library| session.import(&|name| library.export(name)));
+    if let Err(why) = imported {
+        session.shared_state().write(&Entry::Unloadable(&why));
+    }
+}
+
 /// The profiler of a visit.
 struct Guest<'v> {
     visit: &'v Visit<'v>,
@@ -72,16 +82,6 @@ impl Guest<'_> {
 }
 
 impl Visit<'_> {
-    /// Loads the library as a program's first call of an export does, without `DllMain` on Unix, and keeps it loaded:
-    /// `LocalLoadLibraryHelper` (src/coreclr/vm/nativelibrary.cpp of dotnet/runtime).
-    pub(crate) fn import(&self, session: &Session) {
-        let library = ProfilerLibrary::load(self.library);
-        let imported = library.and_then(|library| session.import(&|name| library.export(name)));
-        if let Err(why) = imported {
-            session.shared_state().write(&Entry::Unloadable(&why));
-        }
-    }
-
     /// Loads the profiler, executes the program with its callbacks, and releases the profiler if the runtime does. All
     /// that happens is written to the journal; with a sink, all calls with their arguments into that, too.
     ///
@@ -115,7 +115,7 @@ impl Visit<'_> {
         };
         let enter = |function| {
             if session.is_first_import(function) {
-                self.import(session);
+                import(self.library, session);
             }
             if !session.is_asked_to_attach(function) {
                 return;

@@ -10,6 +10,9 @@ use clr_metadata::{Column, Metadata, Table};
 use clr_walker::profiling::HResult;
 use std::ffi::c_void;
 
+/// `afPublicKey`.
+pub(super) const PUBLIC_KEY: u32 = 1;
+
 /// The columns of version and locale, of the assembly and of references.
 pub(super) const OF_ASSEMBLY: [md::Assembly; 5] = {
     use md::Assembly as A;
@@ -93,7 +96,10 @@ impl IMetaDataAssemblyImportMethods for Assemblies {
             call.put_wanted_blob(&data, (token, A::PublicKey), (public_key, public_key_size))?;
             put(hash_algorithm, data.get(token, A::HashAlgId));
             put_version(&data, token, OF_ASSEMBLY, metadata);
-            put(assembly_flags, data.get(token, A::Flags));
+            // Whatever the flags say, a key that is there has one.
+            let has_key = data.get(token, A::PublicKey) != 0;
+            let key_flag = if has_key { PUBLIC_KEY } else { 0 };
+            put(assembly_flags, data.get(token, A::Flags) | key_flag);
             Ok(put_name(data.string(token, A::Name), name_capacity, name_len, name))
         }
     });

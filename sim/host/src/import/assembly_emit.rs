@@ -1,7 +1,7 @@
 //! `IMetaDataAssemblyEmit`.
 
 use super::AssemblyEmit;
-use super::assemblies::{OF_ASSEMBLY, OF_REFERENCE};
+use super::assemblies::{OF_ASSEMBLY, OF_REFERENCE, PUBLIC_KEY};
 use super::emit::split;
 use super::read_blob;
 use crate::out::read_given;
@@ -13,9 +13,6 @@ use std::ffi::c_void;
 
 /// Version and locale of an assembly: four numbers and a name. What is `u16::MAX` or `None` stays as it is.
 type Identity = ([u16; 4], Option<String>);
-
-/// `afPublicKey`.
-const PUBLIC_KEY: u32 = 1;
 
 /// Reads an identity of the profiler. NULL is none.
 unsafe fn read_identity(from: *const AssemblyMetadata) -> Option<Identity> {

@@ -44,7 +44,8 @@ pub unsafe extern "system" fn get_dispenser(
     let method = "MetaDataGetDispenser";
     head.call(method, |session| {
         // SAFETY: the profiler's pointers.
-        let (Some(class), Some(iid)) = (unsafe { class.as_ref() }, unsafe { iid.as_ref() }) else {
+        let ids = unsafe { (class.as_ref(), iid.as_ref()) };
+        let (Some(class), Some(iid)) = ids else {
             session.shared.find_null(method, "rclsid or riid");
             return Ok(HResult::INVALID_ARGUMENT);
         };
@@ -102,12 +103,15 @@ impl IMetaDataDispenserMethods for Dispenser {
                 return Ok(HResult::INVALID_ARGUMENT);
             }
             // SAFETY: the profiler's pointers, here and below.
-            unsafe { put(scope, null_mut()) };
+            let iid = unsafe {
+                put(scope, null_mut());
+                riid.as_ref()
+            };
             let is_read_only = open_flags & READ_ONLY != 0;
             if is_read_only && open_flags & WRITE != 0 {
                 return Ok(HResult::INVALID_ARGUMENT);
             }
-            let Some(iid) = (unsafe { riid.as_ref() }) else {
+            let Some(iid) = iid else {
                 session.shared.find_null("OpenScope", "riid");
                 return Ok(HResult::INVALID_ARGUMENT);
             };
@@ -121,6 +125,7 @@ impl IMetaDataDispenserMethods for Dispenser {
             // Recorded: .NET 8 and 9 share what was opened for reading, .NET 10 and 11 do not.
             let is_shared = is_read_only && !session.generation.family().is_core_since(10);
             let (result, found) = Scope::open(session, module.id, *iid, is_shared);
+            // SAFETY: as above.
             unsafe { put(scope, found) };
             Ok(result)
         })

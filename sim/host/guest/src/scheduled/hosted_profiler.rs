@@ -8,7 +8,7 @@ use super::{ScheduledLibrary, guest_thread, sanitizer, system};
 use crate::coverage::START;
 use crate::limits::GuestLimits;
 use crate::load::Loaded;
-use crate::visit::Visit;
+use crate::visit::{Visit, import};
 use clr_codegen::FunctionIndex;
 use clr_com::Guid;
 use clr_explore::{CurrentThread, EventObject, Explorer, Search, Setup, TestedProcess};
@@ -250,7 +250,7 @@ impl Guest {
             return me.wait_for(attached);
         }
         if self.session.is_first_import(function) {
-            self.with_library(me, |visit, session| visit.import(session));
+            self.with_library(me, |visit, session| import(visit.library, session));
         }
         // SAFETY: the session's runtime is that of the interleaving.
         unsafe { self.session.call_export(me, function) };

@@ -5,6 +5,7 @@ mod code;
 mod detach;
 mod environment;
 mod events;
+mod fields;
 mod handles;
 mod heap;
 mod hooks;

@@ -75,6 +75,8 @@ pub(crate) struct Inner {
     pub(crate) allocators: RefCell<BTreeMap<u64, usize>>,
     /// Memory that allocators of IL have given.
     pub(crate) allocated: RefCell<Vec<Box<[u8]>>>,
+    /// The static fields that were asked for: addresses by ClassID and token.
+    pub(crate) statics: RefCell<BTreeMap<(u64, u32), usize>>,
     /// Bytes of metadata that the profiler has pointers to.
     pub(crate) rows: RefCell<BTreeSet<Box<[u8]>>>,
     /// The images of modules that were asked for, by address.

@@ -123,6 +123,7 @@ impl Session {
             bodies: RefCell::default(),
             allocators: RefCell::default(),
             allocated: RefCell::default(),
+            statics: RefCell::default(),
             rows: RefCell::default(),
             images: RefCell::default(),
             enumerations: RefCell::default(),

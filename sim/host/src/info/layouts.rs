@@ -1,10 +1,9 @@
-//! Layouts of objects: classes, strings, boxes and arrays. All objects of texts are of `System.Object`, and no type has fields.
+//! Layouts of objects: classes, strings, boxes and arrays.
 //!
 //! Results were recorded on 3.1.23, 8.0.34, 9.0.23, 10.0.15 and 11.0.0.
 
 use super::Call;
-use crate::out::{Answer, put};
-use crate::process::OBJECT_SIZE;
+use crate::out::{Answer, count, put, put_all};
 use clr_com::{ClassId, FieldOffset, ICorProfilerInfo2Methods, ICorProfilerInfoMethods, ObjectId};
 use clr_walker::profiling::HResult;
 
@@ -27,11 +26,13 @@ impl Call<'_> {
         if len.is_null() || room != 0 && fields.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
-        self.class_of(class.0)?;
-        // SAFETY: the profiler's pointers.
+        let layout = self.layout_of(class)?;
+        let all = count(layout.fields.len());
+        // SAFETY: the profiler's pointers, of which the first has this room.
         unsafe {
-            put(len, 0);
-            put(size, OBJECT_SIZE as u32);
+            put_all(fields, room, &layout.fields);
+            put(len, if room == 0 { all } else { all.min(room) });
+            put(size, layout.size);
         }
         Ok(HResult::OK)
     });

@@ -60,6 +60,12 @@ impl Call<'_> {
         self.look_at(object)?;
         let constant = non_gc_heap::size_of(self.session.generation, object);
         let of_object = number_of(object).map_or(0, |(_, heap)| size_in(heap));
+        // Objects of texts have the size of one without fields.
+        if let Some(class) = self.session.class_of_object(object)
+            && u64::from(self.layout_of(class)?.size) > of_object
+        {
+            return self.not_simulated();
+        }
         // SAFETY: the profiler's pointer.
         unsafe { put(size, T::from(constant.unwrap_or(of_object as u32))) };
         Ok(HResult::OK)

@@ -8,6 +8,7 @@ mod clr_suite;
 mod com;
 mod events;
 mod external;
+mod fields;
 mod forward;
 mod header;
 

@@ -1,5 +1,6 @@
 //! The images of modules: their metadata, the IL of their methods, and where they lie.
 
+use super::names::{FieldKind, FieldNames};
 use super::tables::{Module, TypeDef};
 use super::{Metadata, split};
 use clr_metadata as md;
@@ -23,7 +24,14 @@ const SHA1: u32 = 0x8004;
 const CORE_TOKEN: [u8; 8] = [0x7C, 0xEC, 0x85, 0xD7, 0xBE, 0xA7, 0x79, 0x8E];
 /// The value of a custom attribute without arguments.
 const NO_ARGUMENTS: [u8; 4] = [1, 0, 0, 0];
-/// ELEMENT_TYPE_OBJECT, ELEMENT_TYPE_CLASS, ELEMENT_TYPE_GENERICINST, and the first byte of a MethodSpec.
+/// `fdPrivate`, `fdStatic`, and the first byte of a field's signature.
+const PRIVATE: u32 = 1;
+const STATIC: u32 = 0x10;
+const FIELD: u8 = 6;
+/// ELEMENT_TYPE_I4, I8, STRING, OBJECT, CLASS, GENERICINST, and the first byte of a MethodSpec.
+const INT: u8 = 8;
+const LONG: u8 = 0x0A;
+const STRING: u8 = 0x0E;
 const OBJECT: u8 = 0x1C;
 const CLASS: u8 = 0x12;
 const INSTANCE: u8 = 0x15;
@@ -202,6 +210,9 @@ impl<'m> References<'m> {
             self.to.set(row, md::TypeDef::Extends, one.extends);
         }
         self.to.begin_list(row, Table::Field);
+        for field in &one.fields {
+            self.define_field(row, field);
+        }
         self.to.begin_list(row, Table::Method);
         if let Some(outer) = one.enclosing {
             let nested = self.to.add(Table::NestedClass);
@@ -215,6 +226,20 @@ impl<'m> References<'m> {
             self.to.set_blob(row, md::Method::Signature, &method.signature);
             self.to.begin_list(row, Table::Param);
         }
+    }
+
+    fn define_field(&mut self, of: Token, field: &FieldNames) {
+        let Some(row) = self.to.add_child(of, Table::Field) else { return };
+        let kind = match field.kind {
+            FieldKind::Int => INT,
+            FieldKind::Long => LONG,
+            FieldKind::String => STRING,
+            FieldKind::Object => OBJECT,
+        };
+        let flags = if field.is_static { PRIVATE | STATIC } else { PRIVATE };
+        self.to.set(row, md::Field::Flags, flags);
+        self.to.set_string(row, md::Field::Name, &field.name);
+        self.to.set_blob(row, md::Field::Signature, &[FIELD, kind]);
     }
 
     /// Returns a method's name with that of its type, as texts write it.

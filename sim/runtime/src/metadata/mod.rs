@@ -5,6 +5,8 @@
 //! assembly is `App`; the types of `System` are in the core library. [`ModuleNames`] say otherwise.
 //! Ids and tokens depend on nothing but the names and their order.
 //!
+//! Fields are private, as in C# without words.
+//!
 //! Of a method's signature nothing is known: each is `public static void`, without parameters, and
 //! each constructor `public void`.
 
@@ -15,7 +17,7 @@ mod tables;
 mod tests;
 
 pub use image::{MethodCalls, ModuleImage};
-pub use names::{MethodNames, ModuleNames, TypeNames};
+pub use names::{FieldKind, FieldNames, MethodNames, ModuleNames, TypeNames};
 pub use tables::{GenericParameter, MetadataToken, MethodDef, Module, TypeDef, TypeRef};
 
 use crate::{CodeManager, Method};

@@ -20,10 +20,52 @@ pub struct TypeNames {
     pub parameters: Vec<String>,
     /// Full names of the classes of its custom attributes.
     pub attributes: Vec<String>,
+    /// Fields, in the order of their tokens.
+    pub fields: Vec<FieldNames>,
     /// Methods, in the order of their tokens.
     pub methods: Vec<MethodNames>,
     /// Nested types.
     pub types: Vec<TypeNames>,
+}
+
+/// A field.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldNames {
+    /// Name without the type.
+    pub name: String,
+    /// What it holds.
+    pub kind: FieldKind,
+    /// True for a field of the type, not of its objects.
+    pub is_static: bool,
+}
+
+/// What a field holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FieldKind {
+    /// 32 bits.
+    #[default]
+    Int,
+    /// 64 bits.
+    Long,
+    /// A reference to a string.
+    String,
+    /// A reference to any object.
+    Object,
+}
+
+impl FieldKind {
+    /// Returns the size in bytes.
+    pub const fn size(self) -> u32 {
+        match self {
+            Self::Int => 4,
+            Self::Long | Self::String | Self::Object => 8,
+        }
+    }
+
+    /// Returns true for a reference.
+    pub const fn is_reference(self) -> bool {
+        matches!(self, Self::String | Self::Object)
+    }
 }
 
 /// A method.

@@ -1,6 +1,6 @@
 //! The tables of a module.
 
-use super::names::{MethodNames, TypeNames, file_name, split};
+use super::names::{FieldNames, MethodNames, TypeNames, file_name, split};
 use clr_metadata::{Coded, method_signature};
 use std::collections::BTreeMap;
 
@@ -11,6 +11,7 @@ pub type MetadataToken = u32;
 const MODULE: u32 = 0x0000_0001;
 const TYPE_REF: u32 = 0x0100_0000;
 const TYPE_DEF: u32 = 0x0200_0000;
+const FIELD_DEF: u32 = 0x0400_0000;
 /// A nil token of methods.
 pub(super) const METHOD_DEF: u32 = 0x0600_0000;
 const ASSEMBLY: u32 = 0x2000_0001;
@@ -64,6 +65,8 @@ pub struct TypeDef {
     pub flags: u32,
     /// Token of the base type; nil for none.
     pub extends: MetadataToken,
+    /// Fields, in the order of their tokens.
+    pub fields: Vec<FieldNames>,
     /// The names of the type and of those around it as texts write them: `Acme.Web.Handler.Inner`.
     pub(super) path: String,
 }
@@ -161,6 +164,14 @@ impl Module {
         &self.types
     }
 
+    /// Returns the fields in the order of their tokens, with the tokens of their types.
+    pub fn fields(&self) -> impl Iterator<Item = (MetadataToken, MetadataToken, &FieldNames)> {
+        let of = |one: &'_ TypeDef| one.fields.len();
+        let owners = self.types.iter().flat_map(move |one| std::iter::repeat_n(one.token, of(one)));
+        let fields = self.types.iter().flat_map(|one| &one.fields);
+        (FIELD_DEF + 1..).zip(owners).zip(fields).map(|((token, owner), one)| (token, owner, one))
+    }
+
     /// Returns the methods in the order of their tokens.
     pub fn methods(&self) -> &[MethodDef] {
         &self.methods
@@ -227,6 +238,7 @@ impl Module {
                 None => PUBLIC_CLASS,
             },
             extends: if is_root { TYPE_REF } else { object },
+            fields: names.fields.clone(),
             path,
         });
         self.add_parameters(token, &names.parameters);

@@ -14,6 +14,7 @@ use clr_codegen::{
 use clr_explore::ProfilerRule;
 use clr_runtime::MethodKind;
 use clr_runtime::code_manager::StubKind;
+use clr_runtime::metadata::FieldKind;
 use clr_runtime::profiling::{CallbackKind, Policy};
 use clr_runtime::{ContextSafety, FrameKind, Funclet, Pass, ProfilerStatus, ThreadLife};
 use clr_unwind::compat::Rules;
@@ -126,6 +127,7 @@ keywords! {
         ExceptionHandling "exception-handling", UnmanagedCallersOnly "unmanaged-callers-only",
         EntryPoint "entry-point", ClassLibrary "class-library",
     }
+    FieldKind { Int "int", Long "long", String "string", Object "object" }
     CodeKind { Jit "jit", ReadyToRun "ready-to-run", Native "native" }
     EntryForm {
         Call "call", Interrupt "interrupt", InterruptWithErrorCode "interrupt-with-error-code",

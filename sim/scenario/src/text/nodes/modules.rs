@@ -2,7 +2,7 @@
 
 use crate::text::codec::Codec;
 use crate::text::grammar::{Kind, Level};
-use clr_runtime::metadata::{MethodNames, ModuleNames, TypeNames};
+use clr_runtime::metadata::{FieldNames, MethodNames, ModuleNames, TypeNames};
 
 pub(super) fn module(module: &mut ModuleNames, c: &mut Codec<'_>) {
     c.arg(&mut module.path);
@@ -15,6 +15,11 @@ fn types(all: &mut Vec<TypeNames>, c: &mut Codec<'_>) {
         c.arg(&mut one.name);
         c.block(Level::Type, |c| {
             described(&mut one.parameters, &mut one.attributes, c);
+            c.each("field", &mut one.fields, &FieldNames::default(), |field, c| {
+                c.arg(&mut field.name);
+                c.with("kind", &mut field.kind);
+                c.with("static", &mut field.is_static);
+            });
             c.each("method", &mut one.methods, &MethodNames::default(), method);
             types(&mut one.types, c);
         });

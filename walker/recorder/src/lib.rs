@@ -68,22 +68,53 @@ mod tests {
         lines.map(|line| line.split_whitespace().nth(2).unwrap().to_owned()).collect()
     }
 
-    /// ClrMD takes the mapped header of the runtime's library for the runtime, in a dump of a process.
+    /// ClrMD takes the mapped header of the runtime's library for the runtime, in a dump of a process; and a mapped page that is
+    /// no longer in the file ends the process that reads it.
     #[cfg(target_os = "linux")]
     #[test]
-    fn the_first_page_of_a_mapped_file_is_a_copy() {
-        use clr_sampler::os::map_file;
+    fn bytes_of_files_stay_when_they_are_cut_off() {
+        use clr_sampler::os::file_bytes;
         for size in [1, 4096, 4097, 30_000] {
-            let name = format!("clr-recorder-map-{}-{size}", std::process::id());
+            let name = format!("clr-recorder-file-{}-{size}", std::process::id());
             let path = std::env::temp_dir().join(name);
-            let bytes: Vec<u8> = (0..251).cycle().take(size).collect();
-            std::fs::write(&path, &bytes).unwrap();
-            let path = path.to_str().unwrap();
-            assert_eq!(map_file(path), Some(&*bytes));
-            let expected: &[&str] = if size > 4096 { &["00001000"] } else { &[] };
-            assert_eq!(offsets(path), expected);
+            let expected: Vec<u8> = (0..251).cycle().take(size).collect();
+            std::fs::write(&path, &expected).unwrap();
+            let bytes = file_bytes(path.to_str().unwrap()).unwrap();
+            std::fs::File::create(&path).unwrap();
+            assert!(bytes == expected);
+            assert!(offsets(path.to_str().unwrap()).is_empty());
             std::fs::remove_file(path).unwrap();
         }
-        assert_eq!(map_file("/nonexistent"), None);
+        assert_eq!(file_bytes("/nonexistent"), None);
+    }
+
+    /// What is left out of a copy is nothing that a walk or a name needs.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn copies_of_images_have_the_same_code_unwind_data_and_names() {
+        use clr_sampler::os::file_bytes;
+        use clr_unwind::{ElfImage, ImageIdentity};
+        let own = std::env::current_exe().unwrap();
+        let libc = clr_sampler::os::images().into_iter().find(|it| it.path.contains("libc.so"));
+        for path in [own.to_str().unwrap(), &libc.unwrap().path] {
+            let (file, copy) = (std::fs::read(path).unwrap(), file_bytes(path).unwrap());
+            assert_eq!(copy.len(), file.len());
+            assert_eq!(ImageIdentity::of_file(copy), ImageIdentity::of_file(&file));
+            let (file, copy) = (ElfImage::parse(&file).unwrap(), ElfImage::parse(copy).unwrap());
+            assert_eq!(copy.symbols().as_slice(), file.symbols().as_slice());
+            assert_eq!(copy.code(), file.code());
+            let cfi = |image: &ElfImage<'_>| {
+                let (cfi, rows) = (image.cfi(), |it: clr_unwind::Section<'_>| it.bytes.to_vec());
+                (cfi.eh_frame.map(rows), cfi.eh_frame_hdr.map(rows))
+            };
+            assert!(cfi(&copy) == cfi(&file) && cfi(&copy).0.is_some());
+            for range in file.code() {
+                let bytes = |image: &ElfImage<'_>| {
+                    let from = image.sections().bytes_from(range.start).unwrap();
+                    from[..range.len()].to_vec()
+                };
+                assert!(bytes(&copy) == bytes(&file));
+            }
+        }
     }
 }

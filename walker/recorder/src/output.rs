@@ -110,20 +110,21 @@ fn lock(file: &File, patience: Duration) -> io::Result<()> {
     }
 }
 
-/// Writes a profile, in place of what is there.
+/// Writes a profile, in place of what is there: whole or not at all.
 pub(crate) fn replace(path: Option<&Path>, result: &[u8]) {
-    write(path, |path| Output::create(path, PATIENCE), result);
+    write(path, whole, result);
 }
 
 /// Writes a result after what is there.
 pub(crate) fn append(path: Option<&Path>, result: &[u8]) {
-    write(path, Output::append, result);
+    write(path, |path, result| Output::append(path)?.write(result), result);
 }
 
-fn write(path: Option<&Path>, open: impl Fn(&Path) -> io::Result<Output>, result: &[u8]) {
+/// Writes a result as `into` does it, or to stderr if it has no path. An error is said, and the program goes on.
+fn write(path: Option<&Path>, into: fn(&Path, &[u8]) -> io::Result<()>, result: &[u8]) {
     match path {
         Some(path) => {
-            if let Err(error) = open(path).and_then(|mut output| output.write(result)) {
+            if let Err(error) = into(path, result) {
                 say(format_args!("{}: {error}", path.display()));
             }
         }
@@ -131,6 +132,34 @@ fn write(path: Option<&Path>, open: impl Fn(&Path) -> io::Result<Output>, result
             let _ = io::stderr().write_all(result);
         }
     }
+}
+
+/// Writes a result beside its file, from where it takes the file's name in one step. A process that is killed before leaves the
+/// old content, and at most a file `.clr-recorder-….new` beside it.
+///
+/// A pipe or a device is written as it is.
+fn whole(path: &Path, result: &[u8]) -> io::Result<()> {
+    let old = std::fs::metadata(path);
+    if old.as_ref().is_ok_and(|it| !it.is_file()) {
+        return Output::open(path, PATIENCE)?.write(result);
+    }
+    // A link stays one.
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let name = format!(".clr-recorder-{}.new", std::process::id());
+    let beside = path.with_file_name(name);
+    let written = (|| {
+        let mut new = File::create(&beside)?;
+        new.write_all(result)?;
+        if let Ok(old) = old {
+            new.set_permissions(old.permissions())?;
+        }
+        new.sync_all()?;
+        std::fs::rename(&beside, &path)
+    })();
+    if written.is_err() {
+        let _ = std::fs::remove_file(&beside);
+    }
+    written
 }
 
 /// Writes the stacks of a process that hangs, and ends it.

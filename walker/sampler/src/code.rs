@@ -167,7 +167,7 @@ impl Code {
         if base == 0 {
             return;
         }
-        let Some(bytes) = os::map_file(&path) else { return };
+        let Some(bytes) = os::file_bytes(&path) else { return };
         let Ok(image) = PeImage::parse(bytes) else { return };
         if image.functions().is_empty() {
             return;

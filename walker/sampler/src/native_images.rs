@@ -87,7 +87,7 @@ impl NativeImages {
                 if known.images.contains_key(&base) {
                     continue;
                 }
-                if let Some(file) = os::map_file(&path) {
+                if let Some(file) = os::file_bytes(&path) {
                     if identity.is_none() || ImageIdentity::of_file(file) == identity {
                         let _ = os::insert_image(map, base, file);
                     } else {

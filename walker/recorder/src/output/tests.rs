@@ -1,3 +1,6 @@
+#[cfg(target_os = "linux")]
+mod faults;
+
 use super::*;
 use std::fs::{read_to_string, remove_file};
 
@@ -82,6 +85,9 @@ fn lines_that_do_not_fit_leave_nothing() {
     };
     let mut output = Output::create(Path::new(&path), Duration::ZERO).unwrap();
     output.write(b"first\n").unwrap();
+    // A profile takes a file's place, or leaves it.
+    let beside = Path::new(&path).with_extension("profile");
+    replace(Some(&beside), b"old");
     // SAFETY: the pointer is to a local; the signal would end the process.
     unsafe {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
@@ -90,4 +96,28 @@ fn lines_that_do_not_fit_leave_nothing() {
     }
     assert!(output.write(b"a line that is too long\n").is_err());
     output.write(b"c\n").unwrap();
+    replace(Some(&beside), b"a profile that is too long");
+    assert_eq!(read_to_string(&beside).unwrap(), "old");
+    replace(Some(&beside), b"new");
+    assert_eq!(read_to_string(&beside).unwrap(), "new");
+    remove_file(&beside).unwrap();
+    let own = format!(".clr-recorder-{}.new", std::process::id());
+    assert!(!beside.with_file_name(own).exists());
+}
+
+/// A profile keeps the mode of the file whose place it takes, and a link stays one.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_profile_keeps_mode_and_link() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (path, link) = (path("mode"), path("link"));
+    replace(Some(&path), b"old");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    replace(Some(&link), b"new");
+    assert_eq!(read_to_string(&path).unwrap(), "new");
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+    assert!(link.symlink_metadata().unwrap().is_symlink());
+    remove_file(link).unwrap();
+    remove_file(path).unwrap();
 }

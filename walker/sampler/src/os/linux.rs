@@ -1,15 +1,15 @@
 //! Linux on x86-64: signals, `/proc`, the loader's list.
 
+mod file;
+
 use super::{Image, Segment};
 use clr_unwind::{CodeMap, CodeMapError, Convention, ElfImage, Memory, Registers, Unreadable};
 use clr_walker::jitted::contracts::ContractDescriptor;
 use clr_walker::mixed::Policy;
 use clr_walker::profiling::{StackBounds, StackRoot};
+pub use file::file_bytes;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_void};
-use std::fs::File;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt as _;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
@@ -182,39 +182,6 @@ impl Memory for OwnProcess {
         } else {
             Err(Unreadable { address, len: buffer.len() as u32 })
         }
-    }
-}
-
-/// Maps a file for as long as the process lives: all but its first page, of which this is a copy.
-///
-/// A dump lists the mapped parts of files. A debugger takes the one with the file's header for the image itself, so a
-/// second one would lead it astray.
-pub fn map_file(path: &str) -> Option<&'static [u8]> {
-    const FIRST: i64 = 4096;
-    const PAGE: usize = FIRST as usize;
-    let file = File::open(path).ok()?;
-    let size = usize::try_from(file.metadata().ok()?.len()).ok().filter(|size| *size > 0)?;
-    let (own, rights) = (libc::MAP_PRIVATE, libc::PROT_READ);
-    // SAFETY: new mappings, which nobody unmaps; the second one replaces a part of the first. An image is not
-    // changed while it is in use: that would break the program that runs it, too.
-    unsafe {
-        let (all, anonymous) = (rights | libc::PROT_WRITE, own | libc::MAP_ANONYMOUS);
-        let start = libc::mmap(null_mut(), size, all, anonymous, -1, 0);
-        if start == libc::MAP_FAILED {
-            return None;
-        }
-        let header = std::slice::from_raw_parts_mut(start.cast::<u8>(), size.min(PAGE));
-        let mut is_whole = file.read_exact_at(header, 0).is_ok();
-        if size > PAGE {
-            let (rest, fixed) = (start.byte_add(PAGE), own | libc::MAP_FIXED);
-            let (len, fd) = (size - PAGE, file.as_raw_fd());
-            is_whole &= libc::mmap(rest, len, rights, fixed, fd, FIRST) == rest;
-        }
-        if !is_whole {
-            libc::munmap(start, size);
-            return None;
-        }
-        Some(std::slice::from_raw_parts(start.cast_const().cast(), size))
     }
 }
 

@@ -95,7 +95,7 @@ fn spin(is_over: &AtomicBool) {
 fn label(function: u64) -> String {
     let image = os::images().into_iter().find(|image| image.code.contains(&function)).unwrap();
     let mut map = CodeMap::new();
-    os::insert_image(&mut map, image.base, os::map_file(&image.path).unwrap()).unwrap();
+    os::insert_image(&mut map, image.base, os::file_bytes(&image.path).unwrap()).unwrap();
     let (region, rva) = map.find(function).unwrap();
     let start = region.cfi().unwrap().function(rva).unwrap().start;
     format!("{}+{start:#x}", Path::new(&image.path).file_name().unwrap().to_str().unwrap())

@@ -1,7 +1,7 @@
 //! The system: Windows.
 
 use clr_sampler::os::{
-    self, OwnProcess, ThreadHandle, images, insert_image, loads, map_file, own_stack, own_tid,
+    self, OwnProcess, ThreadHandle, file_bytes, images, insert_image, loads, own_stack, own_tid,
     tasks,
 };
 use clr_unwind::{CodeMap, Memory as _, Unreadable};
@@ -49,7 +49,7 @@ fn images_are_mapped_as_their_files() {
     assert!(loaded.0 > 0);
     let images = images();
     let ntdll = images.iter().find(|image| image.path.to_lowercase().ends_with("ntdll.dll"));
-    let file = map_file(&ntdll.unwrap().path).unwrap();
+    let file = file_bytes(&ntdll.unwrap().path).unwrap();
     let mut map = CodeMap::new();
     insert_image(&mut map, ntdll.unwrap().base, file).unwrap();
     assert_eq!(map.len(), 1);

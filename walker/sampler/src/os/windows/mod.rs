@@ -260,15 +260,15 @@ impl Memory for OwnProcess {
     }
 }
 
-/// Maps a file for as long as the process lives.
-pub fn map_file(path: &str) -> Option<&'static [u8]> {
+/// Returns the bytes of a file for as long as the process lives, or `None` if it cannot be read. They are mapped.
+pub fn file_bytes(path: &str) -> Option<&'static [u8]> {
     /// PAGE_READONLY.
     const READ_ONLY: u32 = 2;
     /// FILE_MAP_READ.
     const READ: u32 = 4;
     let file = File::open(path).ok()?;
     let size = usize::try_from(file.metadata().ok()?.len()).ok().filter(|size| *size > 0)?;
-    // SAFETY: a new mapping, which nobody unmaps. A file that is in use as an image cannot be changed.
+    // SAFETY: a new mapping, which nobody unmaps. Windows refuses to cut off a file that is mapped.
     unsafe {
         let file = file.as_raw_handle();
         let mapping = CreateFileMappingW(file, null(), READ_ONLY, 0, 0, null());

@@ -45,8 +45,8 @@ pub(crate) fn map_file(path: &Path) -> Option<&'static [u8]> {
     let file = File::open(path).ok()?;
     let size = usize::try_from(file.metadata().ok()?.len()).ok().filter(|size| *size > 0)?;
     let (protection, flags) = (libc::PROT_READ, libc::MAP_PRIVATE);
-    // SAFETY: a new mapping, which nobody unmaps. A library is not changed while it is loaded: that would
-    // break its own code, too.
+    // SAFETY: a new mapping, which nobody unmaps. A file that is cut off meanwhile ends this process with SIGBUS, as its
+    // library does, of which the loader has mapped the same pages: the process is the guest's own, and its end a verdict.
     unsafe {
         let start = libc::mmap(std::ptr::null_mut(), size, protection, flags, file.as_raw_fd(), 0);
         (start != libc::MAP_FAILED)

@@ -71,7 +71,7 @@ pub(crate) fn reserve_simulated() {
 pub(crate) fn map_file(path: &Path) -> Option<&'static [u8]> {
     let file = File::open(path).ok()?;
     let size = usize::try_from(file.metadata().ok()?.len()).ok().filter(|size| *size > 0)?;
-    // SAFETY: a new mapping, which nobody unmaps. A library cannot be changed while it is loaded.
+    // SAFETY: a new mapping, which nobody unmaps. Windows refuses to cut off a file that is mapped.
     unsafe {
         let mapping = CreateFileMappingW(file.as_raw_handle(), null(), PAGE_READONLY, 0, 0, null());
         if mapping.is_null() {

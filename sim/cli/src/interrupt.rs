@@ -1,8 +1,9 @@
-//! Ctrl-C during a search: the first one ends the search with what was found so far, the second one the
-//! process.
+//! What ends a search before its end: Ctrl-C, the first one with what was found so far, the second one with the process; and
+//! the time that it may take.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
 /// Exit code of a command that was interrupted, as shells have it for SIGINT.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -39,4 +40,37 @@ pub(crate) fn watch() {
 /// Returns true if somebody has pressed Ctrl-C.
 pub(crate) fn is_interrupted() -> bool {
     IS_INTERRUPTED.load(Ordering::Relaxed)
+}
+
+/// Why a search was ended before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Somebody has pressed Ctrl-C.
+    Interrupted,
+    /// Its time was over.
+    OutOfTime,
+}
+
+/// The time of a search.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// `None`: as long as it takes.
+    until: Option<Instant>,
+}
+
+impl Patience {
+    /// Begins a search that may take this time, or as long as it takes.
+    pub(crate) fn new(limit: Option<Duration>) -> Self {
+        // A time that no clock can have is as good as none.
+        Self { until: limit.and_then(|limit| Instant::now().checked_add(limit)) }
+    }
+
+    /// Returns why the search has to end now, if it has to.
+    pub(crate) fn cut(self) -> Option<Cut> {
+        if is_interrupted() {
+            Some(Cut::Interrupted)
+        } else {
+            self.until.is_some_and(|until| Instant::now() >= until).then_some(Cut::OutOfTime)
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Arguments of the commands that make texts: `generate`, `minimize`.
 
-use super::{On, OutputArg, ScenarioArg};
+use super::{On, OutputArg, ScenarioArg, Timeout};
 use crate::output::Replacing;
 use clap::{Args, ValueEnum};
 use clr_runtime::clause::Clause;
@@ -39,9 +39,10 @@ given, which is written as it is if no smaller one is found. The dropped parts a
 Bytes that a fuzz target fails on are made smaller by cargo fuzz tmin TARGET FILE.
 
 Exit codes:
-  0  the smallest scenario was written
+  0  the smallest scenario was written, or the smallest so far: its time was over
   1  the scenario does not fail, or nothing in it ends so: there is nothing to keep
-  2  the arguments are wrong, the scenario is missing or cannot be run, or the file is there already
+  2  the arguments are wrong, the scenario is missing or cannot be run, a search in it has not ended
+     in its time, or the file is there already
 130  Ctrl-C ended the search: the smallest scenario so far was written";
 
 /// A kind of generated scenario.
@@ -121,4 +122,7 @@ pub(crate) struct MinimizeArgs {
 
     #[command(flatten)]
     pub(crate) on: On,
+
+    #[command(flatten)]
+    pub(crate) timeout: Timeout,
 }

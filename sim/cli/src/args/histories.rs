@@ -1,6 +1,6 @@
 //! Arguments of the commands for interleavings: `explore`, `replay`.
 
-use super::{Jobs, Json, On, ScenarioArg};
+use super::{Jobs, Json, On, ScenarioArg, Timeout};
 use crate::output::Replacing;
 use clap::{Args, ValueEnum};
 use clr_runtime::profiling::CallFaults;
@@ -31,7 +31,7 @@ Ctrl-C ends a search with what was found so far, and prints how to go on; once m
 
 Exit codes:
   0    no interleaving failed
-  1    some interleaving failed
+  1    some interleaving failed, or a search has not ended in its --timeout
   2    the arguments are wrong, the input is missing or is no program, or cannot be run
   130  Ctrl-C ended the search, and no interleaving had failed";
 
@@ -65,7 +65,7 @@ Exit codes:
   0  the interleaving ends well, or was drawn
   1  it fails
   2  the arguments are wrong, the scenario is missing or cannot be run, or has no such interleaving;
-     or the page cannot be written";
+     the search for one to draw has not ended; or the page cannot be written";
 
 /// A strategy of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -171,6 +171,9 @@ pub(crate) struct ExploreArgs {
     pub(crate) search: SearchArgs,
 
     #[command(flatten)]
+    pub(crate) timeout: Timeout,
+
+    #[command(flatten)]
     pub(crate) on: On,
 
     #[command(flatten)]
@@ -208,6 +211,9 @@ pub(crate) struct ReplayArgs {
 
     #[command(flatten)]
     pub(crate) draw: DrawArgs,
+
+    #[command(flatten)]
+    pub(crate) timeout: Timeout,
 
     #[command(flatten)]
     pub(crate) on: On,

@@ -30,7 +30,8 @@ pub(crate) use renamed::renamed;
 pub(crate) use run::RunArgs;
 pub(crate) use scenarios::{CompareArgs, FmtArgs, ListArgs, MatrixArgs, NewArgs, NewKind};
 pub(crate) use shared::{
-    FunctionArg, Jobs, Json, Limit, On, OutputArg, RulesArg, ScenarioArg, SnapshotArg, WalkArg,
+    FunctionArg, Jobs, Json, Limit, On, OutputArg, RulesArg, ScenarioArg, SnapshotArg, Timeout,
+    WalkArg,
 };
 use shared::{generations, sets};
 use snapshot_call::CallArgs;

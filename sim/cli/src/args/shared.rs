@@ -10,6 +10,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::thread;
+use std::time::Duration;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ScenarioArg {
@@ -38,6 +39,20 @@ pub(crate) struct Json {
     /// One JSON object a line
     #[arg(long = "json", id = "json")]
     pub(crate) wanted: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct Timeout {
+    /// The longest time of each search of interleavings [default: as long as it takes]
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
+}
+
+impl Timeout {
+    /// Returns the longest time of a search.
+    pub(crate) fn limit(self) -> Option<Duration> {
+        self.timeout.map(Duration::from_secs)
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, Args)]

@@ -6,7 +6,7 @@ use crate::commands::smaller::Output;
 use crate::commands::strategy::{self, choose};
 use crate::input::program::ProgramFixture;
 use crate::input::{Source, slashed};
-use crate::interrupt::INTERRUPTED;
+use crate::interrupt::{Cut, INTERRUPTED};
 use crate::output::Replacing;
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
@@ -49,6 +49,8 @@ struct Explored<'e> {
     unjudged: Vec<String>,
     /// True if Ctrl-C ended the search.
     interrupted: bool,
+    /// True if the search has taken all of its time.
+    timed_out: bool,
     /// Number of the failed interleaving.
     number: Option<u64>,
     replay: Option<&'e str>,
@@ -84,8 +86,8 @@ struct Broken {
 struct Found {
     generation: Generation,
     report: Report,
-    /// True if Ctrl-C ended the search.
-    is_cut: bool,
+    /// Why the search was ended early, if it was.
+    cut: Option<Cut>,
     /// True if calls were to fail, and none did.
     lacks_faults: bool,
     /// The failures of the report.
@@ -151,8 +153,9 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
     }
     let mut all: Vec<Found> = Vec::new();
     for generation in runtimes(args, &settings).iter() {
-        let searched = search(scenario, generation, &budget, args.search.jobs, console);
-        let Searched { report, is_cut } =
+        let searched =
+            search(scenario, generation, &budget, (args.search.jobs, args.timeout), console);
+        let Searched { report, cut } =
             searched.map_err(|error| refused(&source, scenario, generation, error))?;
         let failed = |failure: &Failure| FailedHistory {
             number: failure.number,
@@ -162,12 +165,13 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
             failed: Failed::new(&failure.verdict, &failure.history),
         };
         let failed: Vec<_> = report.failures().map(failed).collect();
+        let is_cut = cut.is_some();
         let lacks_faults =
             failed.is_empty() && !is_cut && !settings.faults.are_none() && report.injected == 0;
         let unmet =
             if is_cut { Vec::new() } else { unmet(&settings, scenario, generation, &report) };
         let unjudged = settings.unjudged_on(generation).collect();
-        let found = Found { generation, report, is_cut, lacks_faults, failed, unmet, unjudged };
+        let found = Found { generation, report, cut, lacks_faults, failed, unmet, unjudged };
         if args.json.wanted {
             let of_rule = flags(&usual, &settings, true);
             let found = found.as_json(&source, scenario, &settings, args.search.first, &of_rule);
@@ -176,27 +180,23 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
             found.write_line(scenario, console)?;
         }
         all.push(found);
-        if is_cut {
+        if cut == Some(Cut::Interrupted) {
             break;
         }
     }
     if !args.json.wanted {
         stories(&all, console)?;
-        if let Some(last) = all.last().filter(|last| last.is_cut) {
-            last.write_how_to_go_on(args, &budget, console)?;
+        for cut in all.iter().filter(|found| found.cut.is_some()) {
+            cut.write_how_to_go_on(args, &budget, console)?;
         }
     }
     if let Some(path) = &args.minimize {
         let output = Output { path, replacing: args.replacing };
         minimize(&fixture, &settings, &all, output, console)?;
     }
-    let fails = all
-        .iter()
-        .any(|found| !found.failed.is_empty() || found.lacks_faults || !found.unmet.is_empty());
-    let is_cut = all.iter().any(|found| found.is_cut);
-    Ok(if fails {
+    Ok(if all.iter().any(Found::fails) {
         FAILED
-    } else if is_cut {
+    } else if all.iter().any(|found| found.cut == Some(Cut::Interrupted)) {
         INTERRUPTED
     } else {
         PASSED
@@ -302,16 +302,29 @@ fn stories(all: &[Found], console: &mut Console<'_>) -> Result<(), CliError> {
 }
 
 impl Found {
+    /// Returns true if an interleaving has failed, or the search does not say what it was to say.
+    fn fails(&self) -> bool {
+        let is_empty = self.failed.is_empty() && self.unmet.is_empty();
+        !is_empty || self.lacks_faults || self.cut == Some(Cut::OutOfTime)
+    }
+
     fn write_line(&self, scenario: &Scenario, console: &mut Console<'_>) -> Result<(), CliError> {
         let Self { generation, report, failed, .. } = self;
         let count = counted(report.schedules, "interleaving", "interleavings");
         let width = Generation::ALL.iter().map(|it| it.name().len()).max().unwrap_or(0);
         let name = generation.name();
         write!(console.out, "  {name:width$}  ")?;
-        let cut = if self.is_cut { ", then interrupted" } else { "" };
+        let cut = match self.cut {
+            None => "",
+            Some(Cut::Interrupted) => ", then interrupted",
+            Some(Cut::OutOfTime) => ", then out of time",
+        };
         match failed.first() {
             None if self.lacks_faults => {
                 writeln!(console.out, "{BAD}no call was made to fail{BAD:#} in {count}")?;
+            }
+            None if self.cut == Some(Cut::OutOfTime) => {
+                writeln!(console.out, "{BAD}has not ended in its time{BAD:#}, after {count}")?;
             }
             None => {
                 let seen = covered(report.covered);
@@ -371,7 +384,7 @@ impl Found {
         first: u64,
         of_rule: &[&'static str],
     ) -> Explored<'e> {
-        let Self { generation, report, failed, is_cut, unmet, unjudged, .. } = self;
+        let Self { generation, report, failed, cut, unmet, unjudged, .. } = self;
         let earliest = failed.first();
         let broken = report.broken.iter().map(|(_, rule, schedule)| Broken {
             rule: clr_scenario::Keyword::word(*rule).to_owned(),
@@ -398,7 +411,8 @@ impl Found {
             unmet,
             unjudged: unjudged.iter().map(ToString::to_string).collect(),
             number: earliest.map(|first| first.number),
-            interrupted: *is_cut,
+            interrupted: *cut == Some(Cut::Interrupted),
+            timed_out: *cut == Some(Cut::OutOfTime),
             replay: earliest.map(|first| first.replay.as_str()),
             replay_flags: earliest.map_or_else(Vec::new, |first| first.flags.clone()),
             times: earliest.map(|first| first.times),

@@ -1,10 +1,10 @@
 //! Interleavings of texts in commands: their strings, and searches on several threads.
 
-use crate::args::{Jobs, SettingsArgs};
+use crate::args::{Jobs, SettingsArgs, Timeout};
 use crate::commands::smaller::{Output, head, is_smaller, write_text};
 use crate::input::program::ProgramFixture;
 use crate::input::{Source, slashed};
-use crate::interrupt::is_interrupted;
+use crate::interrupt::{Cut, Patience};
 use crate::render::console::Console;
 use crate::render::error::CliError;
 use crate::render::progress::Progress;
@@ -96,33 +96,34 @@ impl Named {
     }
 }
 
-/// The result of a search that Ctrl-C may have ended.
+/// The result of a search that may have been ended early.
 #[derive(Default)]
 pub(crate) struct Searched {
     pub(crate) report: Report,
-    /// True if the search was ended early.
-    pub(crate) is_cut: bool,
+    /// Why the search was ended early, if it was.
+    pub(crate) cut: Option<Cut>,
 }
 
 /// A part of a search that a thread has made.
 struct Part {
     chunk: u64,
     report: Report,
-    is_cut: bool,
+    cut: Option<Cut>,
 }
 
-/// Searches on several threads. The result does not depend on their number, unless Ctrl-C ends the
-/// search: then it is that of all interleavings up to the first one that was not executed, and the failures
+/// Searches on several threads. The result does not depend on their number, unless Ctrl-C or its `limit` ends
+/// the search: then it is that of all interleavings up to the first one that was not executed, and the failures
 /// that are known beyond.
 pub(crate) fn search(
     scenario: &Scenario,
     generation: Generation,
     budget: &Budget,
-    jobs: Jobs,
+    (jobs, limit): (Jobs, Timeout),
     console: &Console<'_>,
 ) -> Result<Searched, RunOnError> {
     let progress = Progress::with_rate(console.progress, budget.schedules, generation.to_string());
-    let found = search_with(scenario, generation, budget, jobs, &progress);
+    let patience = Patience::new(limit.limit());
+    let found = search_with(scenario, generation, budget, (jobs, patience), &progress);
     progress.finish();
     found
 }
@@ -131,20 +132,20 @@ fn search_with(
     scenario: &Scenario,
     generation: Generation,
     budget: &Budget,
-    jobs: Jobs,
+    (jobs, patience): (Jobs, Patience),
     progress: &Progress,
 ) -> Result<Searched, RunOnError> {
     let chunks = budget.schedules.div_ceil(CHUNK);
     let jobs = jobs.count().get().min(usize::try_from(chunks).unwrap_or(usize::MAX));
     if jobs <= 1 || !budget.strategy.can_be_shared() {
         let exploring = Exploring::new(scenario, generation)?;
-        let mut is_cut = false;
+        let mut cut = None;
         let report = exploring.search(budget, |done| {
             progress.set(done);
-            is_cut = is_interrupted();
-            !is_cut
+            cut = patience.cut();
+            cut.is_none()
         })?;
-        return Ok(Searched { report, is_cut });
+        return Ok(Searched { report, cut });
     }
     let (next, failed) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
     let work = || -> Result<Vec<Part>, RunOnError> {
@@ -153,7 +154,8 @@ fn search_with(
         let mut parts = Vec::new();
         loop {
             let chunk = next.fetch_add(1, Ordering::Relaxed);
-            if chunk >= chunks || chunk > failed.load(Ordering::Relaxed) || is_interrupted() {
+            let is_needed = chunk < chunks && chunk <= failed.load(Ordering::Relaxed);
+            if !is_needed || patience.cut().is_some() {
                 return Ok(parts);
             }
             let before = chunk * CHUNK;
@@ -162,16 +164,16 @@ fn search_with(
                 schedules: CHUNK.min(budget.schedules - before),
                 ..*budget
             };
-            let mut is_cut = false;
+            let mut cut = None;
             let report = explorer.search(&|setup| exploring.load(setup), &budget, |_| {
                 progress.step();
-                is_cut = is_interrupted();
-                !is_cut && chunk <= failed.load(Ordering::Relaxed)
+                cut = patience.cut();
+                cut.is_none() && chunk <= failed.load(Ordering::Relaxed)
             });
             if report.failure.is_some() && !budget.keep_going {
                 failed.fetch_min(chunk, Ordering::Relaxed);
             }
-            parts.push(Part { chunk, report, is_cut });
+            parts.push(Part { chunk, report, cut });
         }
     };
     let parts = thread::scope(|scope| {
@@ -190,31 +192,32 @@ fn search_with(
         }
         Ok::<_, RunOnError>(all)
     })?;
-    Ok(joined(parts, chunks, budget.keep_going))
+    let (report, is_whole) = joined(parts, chunks, budget.keep_going);
+    // Nothing is missing but for one of these reasons, and neither goes away.
+    Ok(Searched { report, cut: patience.cut().filter(|_| !is_whole) })
 }
 
-/// Joins the parts of a search of a number of chunks in the order of their interleavings.
-fn joined(mut parts: Vec<Part>, chunks: u64, keep_going: bool) -> Searched {
+/// Joins the parts of a search of a number of chunks in the order of their interleavings. Returns false beside if some are
+/// missing.
+fn joined(mut parts: Vec<Part>, chunks: u64, keep_going: bool) -> (Report, bool) {
     parts.sort_by_key(|part| part.chunk);
-    let mut all = Searched::default();
-    let mut expected = 0;
-    for Part { chunk, mut report, is_cut } in parts {
-        if all.report.failure.is_some() && !keep_going {
+    let mut all = Report::default();
+    let (mut expected, mut is_whole) = (0, true);
+    for Part { chunk, mut report, cut } in parts {
+        if all.failure.is_some() && !keep_going {
             break;
         }
-        if all.is_cut || chunk != expected {
+        if !is_whole || chunk != expected {
             // Interleavings before these are missing: only failures count.
-            all.is_cut = true;
+            is_whole = false;
             (report.schedules, report.turns) = (0, 0);
         }
-        all.is_cut |= is_cut;
+        is_whole &= cut.is_none();
         expected = chunk + 1;
-        let before = all.report;
-        all.report = if keep_going { before.and(report) } else { before.then(report) };
+        all = if keep_going { all.and(report) } else { all.then(report) };
     }
-    let is_done = expected == chunks || all.report.failure.is_some() && !keep_going;
-    all.is_cut |= !is_done;
-    all
+    let is_done = expected == chunks || all.failure.is_some() && !keep_going;
+    (all, is_whole && is_done)
 }
 
 /// Writes the smallest text that fails as an interleaving does. Returns false if there is none.

@@ -4,11 +4,11 @@ mod keep;
 
 use crate::args::{Jobs, MinimizeArgs};
 use crate::commands::generate::GENERATED;
-use crate::commands::history::{search, write_smallest};
+use crate::commands::history::{Searched, search, write_smallest};
 use crate::commands::smaller::{Output, head, smaller_text, write_text};
 use crate::input::program::ProgramFixture;
 use crate::input::{Source, slashed};
-use crate::interrupt::{self, is_interrupted};
+use crate::interrupt::{self, Cut, Patience};
 use crate::output::{Replacing, text_name};
 use crate::render::console::Console;
 use crate::render::error::CliError;
@@ -45,9 +45,10 @@ pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result
         writeln!(console.out, "{}: {what}, so there is nothing to keep", source.name)?;
         return Ok(FAILED);
     };
+    let patience = Patience::new(args.timeout.limit());
     let holds = |small: &Scenario| {
         // Expectations that somebody wrote are evidence: they are kept or dropped, never changed.
-        !is_interrupted()
+        patience.cut().is_none()
             && keep.holds(small, on)
             && (!wanted || has_expectations_of(&scenario, small))
     };
@@ -60,20 +61,26 @@ pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result
         })
     });
     write_text(Output::from(args), &original, smaller.flatten().as_deref(), console)?;
-    how_to_go_on(args, console)
+    how_to_go_on(patience.cut(), args, console)
 }
 
-/// Returns the exit code of a search that has written its result, and prints how to go on if it was interrupted.
-fn how_to_go_on(args: &MinimizeArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    if !is_interrupted() {
-        return Ok(PASSED);
-    }
+/// Returns the exit code of a search that has written its result, and prints how to go on if it was ended early.
+fn how_to_go_on(
+    cut: Option<Cut>,
+    args: &MinimizeArgs,
+    console: &mut Console<'_>,
+) -> Result<u8, CliError> {
+    let (why, code) = match cut {
+        None => return Ok(PASSED),
+        Some(Cut::Interrupted) => ("interrupted", interrupt::INTERRUPTED),
+        Some(Cut::OutOfTime) => ("out of time", PASSED),
+    };
     let output = slashed(&args.output);
     writeln!(
         console.out,
-        "interrupted: {output} is what was found so far; the same command with it as its input goes on"
+        "{why}: {output} is what was found so far; the same command with it as its input goes on"
     )?;
-    Ok(interrupt::INTERRUPTED)
+    Ok(code)
 }
 
 /// Returns the smaller text in its forms, the one that says most first.
@@ -113,9 +120,17 @@ fn of_history(
     }
     for settings in &scenario.explore {
         for generation in settings.generations().filter(|generation| on.contains(*generation)) {
-            let found = search(scenario, generation, &settings.budget(), Jobs::default(), console);
-            let found = found.map_err(|error| source.error(scenario.named(error)))?;
-            let Some(failure) = found.report.failure else { continue };
+            let (budget, limits) = (settings.budget(), (Jobs::default(), args.timeout));
+            let found = search(scenario, generation, &budget, limits, console);
+            let Searched { report, cut } =
+                found.map_err(|error| source.error(scenario.named(error)))?;
+            if cut == Some(Cut::OutOfTime) && report.failure.is_none() {
+                let done = report.schedules;
+                let what = "has not ended in its time";
+                let what = format!("the search on {generation} {what}, after {done} interleavings");
+                return Err(source.error(what));
+            }
+            let Some(failure) = report.failure else { continue };
             let output = Output::from(args);
             if write_smallest(&fixture, generation, settings, &failure, output, console)? {
                 return Ok(Some(PASSED));

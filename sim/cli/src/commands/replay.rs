@@ -1,7 +1,7 @@
 //! `clrsim replay`: prints or draws one interleaving.
 
 use crate::args::{DrawArgs, Jobs, ReplayArgs};
-use crate::commands::history::{Named, find, read, refused, search, usual_but};
+use crate::commands::history::{Named, Searched, find, read, refused, search, usual_but};
 use crate::input::{Source, slashed};
 use crate::output::Replacing;
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
@@ -130,8 +130,14 @@ fn first_that_fails(
     let first = || settings.generations().next().unwrap_or(Generation::Net10Windows);
     let generation = args.on.runtimes.and_then(|on| on.iter().next()).unwrap_or_else(first);
     let budget = settings.budget();
-    let searched = search(scenario, generation, &budget, Jobs::default(), console);
-    let report = searched.map_err(|error| refused(source, scenario, generation, error))?.report;
+    let searched = search(scenario, generation, &budget, (Jobs::default(), args.timeout), console);
+    let Searched { report, cut } =
+        searched.map_err(|error| refused(source, scenario, generation, error))?;
+    if cut.is_some() && report.failure.is_none() {
+        let after = format!("{}, of at most {}", report.schedules, budget.schedules);
+        let what = format!("the search on {generation} has not ended, after {after} interleavings");
+        return Err(source.error(what));
+    }
     Ok((generation, report.failure.map(|failure| failure.schedule).unwrap_or_default()))
 }
 

@@ -215,6 +215,42 @@ fn a_search_that_does_not_end_fails_by_name() {
     assert!(blessed.err.contains("the search had not ended in its time"), "{}", blessed.err);
 }
 
+/// Each verb that searches takes a time, and says which search has not ended in it.
+#[test]
+fn verbs_that_search_end_in_their_time() {
+    let avoided = "gallery/hazards/h-08-callback-takes-a-lock-avoided.kdl";
+    let two = ["--timeout", "0", "--on", "net8-windows,net10-windows"];
+    for jobs in ["1", "3"] {
+        let answer = clrsim(&[&["explore", avoided, "--jobs", jobs][..], &two].concat());
+        assert_eq!(answer.code, 1, "{}", answer.text());
+        for on in ["net8-windows", "net10-windows"] {
+            let line = answer.out.lines().find(|line| line.contains(&format!(" {on} ")));
+            let line = line.unwrap_or_else(|| panic!("{}", answer.out));
+            assert!(line.contains("has not ended in its time, after "), "{line}");
+        }
+        assert_eq!(answer.out.matches("to go on:").count(), 2, "{}", answer.out);
+        let json = [&["explore", avoided, "--json", "--jobs", jobs][..], &two].concat();
+        let answer = clrsim(&json);
+        assert_eq!(answer.out.matches("\"timed_out\":true").count(), 2, "{}", answer.out);
+        assert!(!answer.out.contains("\"interrupted\":true"), "{}", answer.out);
+    }
+    let folder = Folder::new();
+    let path = folder.write("avoided.kdl", fixture(avoided));
+    let small = folder.path("small.kdl");
+    for command in [&["minimize", &path, "-o", &small][..], &["replay", &path, "--draw"]] {
+        let answer =
+            folder.clrsim(&[command, &["--timeout", "0", "--on", "net8-windows"]].concat());
+        assert_eq!(answer.code, 2, "{}", answer.text());
+        assert!(answer.err.contains("the search on net8-windows has not ended"), "{}", answer.err);
+        assert!(answer.err.contains("avoided.kdl"), "{}", answer.err);
+    }
+    let stack = folder.write("stack.kdl", fixture("gallery/seeds/c-039-stubs.kdl"));
+    let answer =
+        folder.clrsim(&["minimize", &stack, "-o", &small, "--clause", "C-039", "--timeout", "0"]);
+    assert_eq!(answer.code, 0, "{}", answer.text());
+    assert!(answer.out.contains("out of time: DIR/small.kdl is what was found"), "{}", answer.out);
+}
+
 /// The rest of a text that is too long is not quoted, nor is a block that does not end.
 #[test]
 fn an_error_quotes_a_few_lines() {

@@ -73,6 +73,34 @@ fn sanitizers_find_nothing_in_calls_and_misuse() {
     }
 }
 
+/// The only ends are Rust's own message and abort, and the right result.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+#[ignore = "external: needs a C++ compiler"]
+fn each_allocation_that_fails_ends_the_process_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile("allocations", folder.path(), &[]);
+    println!("{}", run(&program, "net8-unix"));
+}
+
+/// Memcheck looks at each access and each jump of the library, too.
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "asks valgrind: minutes"]
+fn valgrind_finds_nothing_in_calls_and_misuse() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile("clients", folder.path(), &[]);
+    let output = Command::new("valgrind")
+        .args(["--quiet", "--error-exitcode=99"])
+        .arg(&program)
+        .arg("net8-unix")
+        .env("LD_LIBRARY_PATH", library_folder())
+        .output()
+        .expect("valgrind");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && printed.is_empty(), "{}: {printed}", output.status);
+}
+
 /// Sources: `tests/guests/edges`, recorded by `edges_profiler.cpp` in CoreCLR 3.1.23, .NET 8.0.4 and
 /// .NET 9.0.7 on Linux.
 #[test]

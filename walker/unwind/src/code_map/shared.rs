@@ -189,7 +189,7 @@ mod tests {
                     }
                 });
             }
-            for change in 0..200 {
+            for change in 0..if cfg!(miri) { 3 } else { 200 } {
                 shared.update(|map| fill(map, change));
             }
             is_over.store(true, Ordering::SeqCst);

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Returns the folder of the library that this test was built with.
-fn library_folder() -> PathBuf {
+pub(super) fn library_folder() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().to_owned()
 }
 
 /// Compiles a guest.
-fn compile(guest: &str, folder: &Path, flags: &[&str]) -> PathBuf {
+pub(super) fn compile(guest: &str, folder: &Path, flags: &[&str]) -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
     let library = library_folder();
@@ -37,7 +37,7 @@ fn compile(guest: &str, folder: &Path, flags: &[&str]) -> PathBuf {
 }
 
 /// Runs a guest with a runtime, and returns what it printed.
-fn run(program: &Path, runtime: &str) -> String {
+pub(super) fn run(program: &Path, runtime: &str) -> String {
     let mut command = Command::new(program);
     // cargo's own search path has other builds of the library.
     let variable = if cfg!(windows) { "PATH" } else { "LD_LIBRARY_PATH" };
@@ -71,34 +71,6 @@ fn sanitizers_find_nothing_in_calls_and_misuse() {
     for runtime in ["net8-unix", "net10-windows", "framework-2"] {
         run(&program, runtime);
     }
-}
-
-/// The only ends are Rust's own message and abort, and the right result.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[test]
-#[ignore = "external: needs a C++ compiler"]
-fn each_allocation_that_fails_ends_the_process_by_name() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = compile("allocations", folder.path(), &[]);
-    println!("{}", run(&program, "net8-unix"));
-}
-
-/// Memcheck looks at each access and each jump of the library, too.
-#[cfg(target_os = "linux")]
-#[test]
-#[ignore = "asks valgrind: minutes"]
-fn valgrind_finds_nothing_in_calls_and_misuse() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = compile("clients", folder.path(), &[]);
-    let output = Command::new("valgrind")
-        .args(["--quiet", "--error-exitcode=99"])
-        .arg(&program)
-        .arg("net8-unix")
-        .env("LD_LIBRARY_PATH", library_folder())
-        .output()
-        .expect("valgrind");
-    let printed = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && printed.is_empty(), "{}: {printed}", output.status);
 }
 
 /// Sources: `tests/guests/edges`, recorded by `edges_profiler.cpp` in CoreCLR 3.1.23, .NET 8.0.4 and

@@ -21,3 +21,5 @@ mod readers;
 mod rejit;
 #[cfg(all(any(target_os = "linux", windows), target_arch = "x86_64"))]
 mod sampler;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod undefined;

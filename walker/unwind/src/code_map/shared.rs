@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn readers_never_see_half_of_a_change() {
-        const REGIONS: u64 = 100;
+        const REGIONS: u64 = if cfg!(miri) { 5 } else { 100 };
         let shared = SharedCodeMap::default();
         let is_over = AtomicBool::new(false);
         let fill = |map: &mut CodeMap<'static>, byte: u8| {

@@ -59,9 +59,10 @@ pub use run::{
 #[cfg(feature = "recording")]
 pub use run::{RecordingDifference, RecordingRefusal, SequenceRun, SequenceRunError};
 pub use text::{
-    Keyword, Kind, Level, LineColumn, MAX_TEXT, NodePlaces, NodeRule, Parent, Problem, ProblemKind,
-    PropertyRule, RenamedWord, ScenarioError, ScenarioStep, SourceMap, Span, SyntaxError,
-    TextDigest, TextDigestError, comment_count, format_text, nearest, upgrade_text,
+    Correction, Keyword, Kind, Level, LineColumn, MAX_TEXT, NameKind, NameUse, NodePlaces,
+    NodeRule, OutlineNode, Parent, Problem, ProblemKind, PropertyRule, RenameError, RenamedWord,
+    ScenarioError, ScenarioStep, SourceMap, Span, SyntaxError, TextDigest, TextDigestError,
+    comment_count, format_text, names_of, nearest, outline_of, rename, upgrade_text,
 };
 
 #[cfg(test)]

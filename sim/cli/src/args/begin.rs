@@ -92,7 +92,9 @@ const LSP_EXAMPLES: &str = "\
 Examples:
   clrsim lsp                          speaks the language server protocol on stdin and stdout
 
-Neovim, in init.lua:
+VS Code: the extension of a release, or of sim/cli/editors/vscode.
+
+Neovim 0.11, in init.lua (for 0.7 and later: sim/cli/editors/neovim/clrsim.lua):
 
   vim.filetype.add({ extension = { kdl = 'kdl' } })
   vim.lsp.config('clrsim', { cmd = { 'clrsim', 'lsp' }, filetypes = { 'kdl' } })
@@ -108,10 +110,13 @@ Helix, in languages.toml:
   name = \"kdl\"
   language-servers = [\"clrsim\"]
 
-What it does: problems of a scenario while it is written, and after a save the expectations that do
-not come out; completion of nodes, properties, words and names; on an id such as C-044 or H-08 its
-rule, and on a node its form; layout (clrsim fmt); and two commands, to run a scenario on all
-runtimes, and to write what the simulator gives into its expectations (clrsim run --bless).
+What it does: problems of a scenario while it is written, with the corrections that they suggest,
+and after a save the expectations that do not come out; completion of nodes, properties, words and
+names; on an id such as C-044 or H-08 its rule, on a node its meaning with an example, on a name
+where it is defined; symbols, definitions, uses and new names of functions, threads, locks, events
+and buffers, where the scenario is valid before and after; layout (clrsim fmt); and two commands, to
+run a scenario on all runtimes, and to write what the simulator gives into its expectations (clrsim
+run --bless). Names of modules and types are in symbols alone.
 
 Exit codes:
   0  the editor has ended the session

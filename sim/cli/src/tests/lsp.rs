@@ -1,5 +1,7 @@
 //! `clrsim lsp`, as an editor sees it.
 
+mod editing;
+
 use super::*;
 use crate::commands::lsp::serve;
 use lsp_server::{Message, Notification, Request, RequestId};
@@ -24,6 +26,11 @@ struct Editor {
 impl Editor {
     /// Starts a session, and opens a text.
     fn open(text: &str) -> Self {
+        Self::open_with(text, &json!({}))
+    }
+
+    /// Starts a session of an editor with these capabilities, and opens a text.
+    fn open_with(text: &str, capabilities: &Value) -> Self {
         let (theirs, to) = io::pipe().unwrap();
         let (from, mut answers) = io::pipe().unwrap();
         let server =
@@ -38,7 +45,7 @@ impl Editor {
             }
         });
         let mut editor = Self { to, messages, server, requests: 0 };
-        let initialized = editor.ask("initialize", json!({ "capabilities": {} }));
+        let initialized = editor.ask("initialize", json!({ "capabilities": capabilities }));
         assert_eq!(initialized["capabilities"]["hoverProvider"], true);
         editor.tell("initialized", json!({}));
         let document = json!({ "uri": URI, "languageId": "kdl", "version": 1, "text": text });
@@ -76,6 +83,18 @@ impl Editor {
                 return response
                     .response_result
                     .unwrap_or_else(|error| panic!("{method}: {error:?}"));
+            }
+        }
+    }
+
+    /// Sends a request that the server refuses, and returns why.
+    fn refused(&mut self, method: &str, params: Value) -> String {
+        let id = self.request(method, params);
+        loop {
+            if let Message::Response(response) = self.receive()
+                && response.id == id
+            {
+                return response.response_result.unwrap_err().message;
             }
         }
     }

@@ -7,33 +7,6 @@ use crate::text::grammar::{Args, Kind, Level, NodeRule};
 use clr_codegen::RuntimeCallKind;
 use clr_runtime::FrameKind;
 
-/// Returns the heading of a level in the document.
-fn heading(level: Level) -> &'static str {
-    match level {
-        Level::Text => "## The text",
-        Level::Module => "## In a `module`",
-        Level::Type => "## In a `type`",
-        Level::Method => "## In a `method`",
-        Level::Function => "## In a `function`",
-        Level::Export => "## In an `export`",
-        Level::Body => "## In a `body`, and in the block of a statement",
-        Level::Stop => "## In a `stop`",
-        Level::Expect => "## In an `expect`",
-        Level::Stack => "## In a `stack`",
-        Level::Activation => "## In an activation of a `stack`",
-        Level::Snapshot => "## In a `snapshot`",
-        Level::Seed => "## In a `seed`",
-        Level::Report => "## In the `expect` of a `snapshot`",
-        Level::MixedWalk => "## In a `mixed-walk`",
-        Level::MixedReport => "## In the `expect` of a `mixed-walk`",
-        Level::Profiler => "## In a `profiler`",
-        Level::Action => "## Actions",
-        Level::Coverage => "## In a `coverage`",
-        Level::Explore => "## In an `explore`",
-        Level::History => "## In the `expect` of an `explore`",
-    }
-}
-
 fn kind(kind: Kind) -> String {
     match kind {
         Kind::Name => "name".to_owned(),
@@ -119,12 +92,6 @@ fn rows_of(level: Level) -> impl Iterator<Item = &'static NodeRule> {
     level.nodes().iter().filter(move |rule| has_row(rule.name))
 }
 
-/// Returns the part of the document below the level's heading.
-fn section(level: Level) -> &'static str {
-    let (_, section) = DOCUMENT.split_once(&format!("{}\n", heading(level))).unwrap();
-    section.split_once("\n## ").map_or(section, |(section, _)| section)
-}
-
 /// Returns a section with the rows of its table made again. The last column, the meaning, is kept.
 fn with_rows(section: &str, level: Level) -> String {
     let (before, rest) = section.split_once("| --- | --- | --- | --- |\n").unwrap();
@@ -148,7 +115,7 @@ const NO_MEANING: &str = "?";
 fn the_document_has_a_row_for_each_node_and_no_other() {
     let mut document = DOCUMENT.to_owned();
     for level in Level::ALL {
-        document = document.replacen(section(level), &with_rows(section(level), level), 1);
+        document = document.replacen(level.section(), &with_rows(level.section(), level), 1);
     }
     if document != DOCUMENT && std::env::var_os("CLR_BLESS").is_some() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/text/grammar.md");
@@ -210,7 +177,7 @@ fn the_examples_of_the_document_are_scenarios() {
 #[test]
 fn the_examples_show_everything() {
     for level in Level::ALL {
-        let shown: String = examples().filter(|example| section(level).contains(example)).collect();
+        let shown: String = level.examples().collect();
         let words: Vec<_> = shown.split([' ', '\n', ';', '=']).collect();
         for rule in level.nodes() {
             let register = Gpr::from_word(rule.name).is_some();

@@ -2,6 +2,7 @@
 
 mod bless;
 mod compiled;
+mod editor;
 mod errors;
 mod explained;
 mod format;

@@ -240,6 +240,11 @@ impl Problem {
     pub fn text(&self) -> &str {
         self.source.text.get(self.span.offset..self.span.end()).unwrap_or_default()
     }
+
+    /// Returns the part of the text before the problem.
+    pub(crate) fn before(&self) -> &str {
+        self.source.text.get(..self.span.offset).unwrap_or_default()
+    }
 }
 
 impl fmt::Display for Problem {

@@ -6,7 +6,7 @@ use crate::render::error::CliError;
 use crate::render::style::unstyled;
 use crate::report::walk;
 use clr_runtime::generation::Generations;
-use clr_scenario::Scenario;
+use clr_scenario::{Problem, Scenario};
 use lsp_types::{Diagnostic, DiagnosticSeverity, NumberOrString, Range};
 use std::time::Duration;
 
@@ -18,21 +18,24 @@ const FAILURES: usize = 50;
 /// The longest time of a search: an editor waits.
 pub(super) const LIMIT: Duration = Duration::from_secs(10);
 
-/// Returns the problems of a text.
+/// Returns the problems of a text, as an editor shows them.
 pub(super) fn problems(document: &Document) -> Vec<Diagnostic> {
-    let Err(error) = Scenario::parse(&document.text) else { return Vec::new() };
-    let problems = error.problems().iter().map(|problem| {
-        let help = problem.kind.help().map(|help| format!("\nhelp: {help}")).unwrap_or_default();
-        Diagnostic {
-            code: Some(NumberOrString::String(problem.kind.code().to_owned())),
-            ..diagnostic(
-                document.range(problem.span),
-                DiagnosticSeverity::ERROR,
-                format!("{}{help}", problem.kind),
-            )
-        }
-    });
-    problems.collect()
+    problems_of(document).iter().map(|problem| diagnostic_of(document, problem)).collect()
+}
+
+/// Returns the problems of a text.
+pub(super) fn problems_of(document: &Document) -> Vec<Problem> {
+    Scenario::parse(&document.text).map_or_else(|error| error.problems().to_vec(), |_| Vec::new())
+}
+
+/// Returns a problem as an editor shows it.
+pub(super) fn diagnostic_of(document: &Document, problem: &Problem) -> Diagnostic {
+    let help = problem.kind.help().map(|help| format!("\nhelp: {help}")).unwrap_or_default();
+    let message = format!("{}{help}", problem.kind);
+    Diagnostic {
+        code: Some(NumberOrString::String(problem.kind.code().to_owned())),
+        ..diagnostic(document.range(problem.span), DiagnosticSeverity::ERROR, message)
+    }
 }
 
 /// Runs a text on all runtimes. Returns the failures, and the result in a sentence.

@@ -3,7 +3,7 @@
 use super::document::Document;
 use super::scan::Around;
 use clr_scenario::{Kind, Level, NodeRule};
-use lsp_types::{CompletionItem, CompletionItemKind, Position};
+use lsp_types::{CompletionItem, CompletionItemKind, Documentation, Position};
 use std::collections::BTreeSet;
 
 /// Nodes whose first argument is a name that others can be given.
@@ -24,7 +24,10 @@ pub(super) fn completions(document: &Document, position: Position) -> Vec<Comple
     let mut nodes = level.nodes().iter();
     let Some((name, given)) = words.split_first() else {
         return nodes
-            .map(|node| item(node.name, CompletionItemKind::KEYWORD, describe(node)))
+            .map(|node| CompletionItem {
+                documentation: node.meaning(level).map(|it| Documentation::String(it.to_owned())),
+                ..item(node.name, CompletionItemKind::KEYWORD, describe(node))
+            })
             .collect();
     };
     let Some(node) = nodes.find(|node| node.name == *name) else { return Vec::new() };
@@ -88,7 +91,7 @@ fn item(label: &str, kind: CompletionItemKind, detail: String) -> CompletionItem
 }
 
 /// Returns the kind of a value in words.
-fn words_of(kind: Kind) -> String {
+pub(super) fn words_of(kind: Kind) -> String {
     match kind {
         Kind::Number(least, most, _) => format!("{least} to {most}"),
         Kind::Flag => "#true or #false".to_owned(),

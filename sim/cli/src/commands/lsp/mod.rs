@@ -1,13 +1,18 @@
 //! `clrsim lsp`: a language server for texts, on standard input and output.
 //!
-//! It checks a text while it is written and runs it when it is saved or asked for; completes nodes, properties and
-//! names; shows the rule behind an id; lays out texts; and writes results of the simulator into expectations.
+//! It checks a text while it is written and runs it when it is saved or asked for; corrects what a problem says how to
+//! correct; completes nodes, properties and names; says what nodes mean, and the rule behind an id; lists, finds and renames
+//! what a text names; lays out texts; and writes results of the simulator into expectations.
 
+mod actions;
 mod check;
 mod complete;
 mod document;
 mod hover;
+mod names;
+mod requests;
 mod scan;
+mod symbols;
 mod wire;
 
 use crate::commands::bless::blessed;
@@ -17,29 +22,24 @@ use crate::render::error::CliError;
 use crate::{FAILED, PASSED};
 use clr_explore::visible;
 use clr_runtime::generation::Generations;
-use clr_scenario::format_text;
 use document::Document;
 use lsp_server::{ErrorCode, Message, Notification, Request, RequestId, Response};
 use lsp_types::notification::{
     DidChangeTextDocument, DidCloseTextDocument, DidOpenTextDocument, DidSaveTextDocument, Exit,
     Notification as _, PublishDiagnostics, ShowMessage,
 };
-use lsp_types::request::{
-    ApplyWorkspaceEdit, CodeActionRequest, CodeLensRequest, Completion, ExecuteCommand, Formatting,
-    HoverRequest, Initialize, Request as _, Shutdown,
-};
+use lsp_types::request::{ApplyWorkspaceEdit, Initialize, Request as _, Shutdown};
 use lsp_types::{
-    ApplyWorkspaceEditParams, CodeActionOrCommand, CodeLens, Command, CompletionOptions,
-    CompletionResponse, Diagnostic, DidChangeTextDocumentParams, DidCloseTextDocumentParams,
-    DidOpenTextDocumentParams, DidSaveTextDocumentParams, ExecuteCommandOptions,
-    HoverProviderCapability, MessageType, OneOf, PublishDiagnosticsParams, SaveOptions,
-    ServerCapabilities, ShowMessageParams, TextDocumentSyncCapability, TextDocumentSyncKind,
-    TextDocumentSyncOptions, TextDocumentSyncSaveOptions, TextEdit, Uri, WorkspaceEdit,
+    ApplyWorkspaceEditParams, Command, CompletionOptions, Diagnostic, DidChangeTextDocumentParams,
+    DidCloseTextDocumentParams, DidOpenTextDocumentParams, DidSaveTextDocumentParams,
+    ExecuteCommandOptions, HoverProviderCapability, MessageType, OneOf, PublishDiagnosticsParams,
+    RenameOptions, SaveOptions, ServerCapabilities, ShowMessageParams, TextDocumentSyncCapability,
+    TextDocumentSyncKind, TextDocumentSyncOptions, TextDocumentSyncSaveOptions, TextEdit, Uri,
+    WorkDoneProgressOptions,
 };
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use wire::Received;
 
@@ -57,7 +57,13 @@ pub(crate) fn lsp() -> Result<u8, CliError> {
 
 /// Serves an editor until it says goodbye. Returns the exit code.
 pub(crate) fn serve(input: &mut dyn BufRead, out: &mut dyn Write) -> Result<u8, CliError> {
-    let mut server = Server { out, documents: BTreeMap::new(), sent: 0, stage: Stage::Begins };
+    let mut server = Server {
+        out,
+        documents: BTreeMap::new(),
+        sent: 0,
+        stage: Stage::Begins,
+        has_literals: false,
+    };
     while let Some(received) = wire::receive(input).map_err(|error| unreadable(&error))? {
         match received {
             Received::Message(Message::Request(request)) => server.request(request)?,
@@ -94,6 +100,13 @@ fn capabilities() -> ServerCapabilities {
         }),
         hover_provider: Some(HoverProviderCapability::Simple(true)),
         document_formatting_provider: Some(OneOf::Left(true)),
+        document_symbol_provider: Some(OneOf::Left(true)),
+        definition_provider: Some(OneOf::Left(true)),
+        references_provider: Some(OneOf::Left(true)),
+        rename_provider: Some(OneOf::Right(RenameOptions {
+            prepare_provider: Some(true),
+            work_done_progress_options: WorkDoneProgressOptions::default(),
+        })),
         code_action_provider: Some(true.into()),
         code_lens_provider: Some(lsp_types::CodeLensOptions { resolve_provider: Some(false) }),
         execute_command_provider: Some(ExecuteCommandOptions {
@@ -122,6 +135,8 @@ struct Server<'c> {
     /// Number of requests that were sent to the editor.
     sent: i32,
     stage: Stage,
+    /// The editor knows actions that have their changes with them.
+    has_literals: bool,
 }
 
 impl Server<'_> {
@@ -130,6 +145,8 @@ impl Server<'_> {
         match (self.stage, &*method) {
             (Stage::Begins, Initialize::METHOD) => {
                 self.stage = Stage::Serves;
+                let literals = "/capabilities/textDocument/codeAction/codeActionLiteralSupport";
+                self.has_literals = params.pointer(literals).is_some_and(|it| !it.is_null());
                 let capabilities = json!({ "capabilities": capabilities() });
                 self.send(Response::new_ok(id, capabilities))
             }
@@ -151,92 +168,6 @@ impl Server<'_> {
             }
             (Stage::Serves, _) => self.serve(id, &method, params),
         }
-    }
-
-    /// Answers a request in a session.
-    fn serve(&mut self, id: RequestId, method: &str, params: Value) -> Result<(), CliError> {
-        match method {
-            Completion::METHOD => self.answer::<Completion>(id, params, |server, params| {
-                let place = params.text_document_position;
-                let document = server.documents.get(place.text_document.uri.as_str())?;
-                let items = complete::completions(document, place.position);
-                Some(CompletionResponse::Array(items))
-            }),
-            HoverRequest::METHOD => self.answer::<HoverRequest>(id, params, |server, params| {
-                let place = params.text_document_position_params;
-                let document = server.documents.get(place.text_document.uri.as_str())?;
-                hover::hover(document, place.position)
-            }),
-            Formatting::METHOD => self.answer::<Formatting>(id, params, |server, params| {
-                let document = server.documents.get(params.text_document.uri.as_str())?;
-                let text = format_text(&document.text).ok()?;
-                Some(vec![TextEdit::new(document.whole(), text)])
-            }),
-            CodeActionRequest::METHOD => {
-                self.answer::<CodeActionRequest>(id, params, |server, params| {
-                    let uri = &params.text_document.uri;
-                    let document = server.documents.get(uri.as_str())?;
-                    let titles = [
-                        ("Run on all runtimes", RUN),
-                        ("Write what the simulator gives into the expectations", BLESS),
-                    ];
-                    let is_valid = check::problems(document).is_empty();
-                    let actions = titles.into_iter().filter(|_| is_valid);
-                    Some(
-                        actions
-                            .map(|(title, name)| {
-                                CodeActionOrCommand::Command(command(title, name, uri))
-                            })
-                            .collect(),
-                    )
-                })
-            }
-            CodeLensRequest::METHOD => {
-                self.answer::<CodeLensRequest>(id, params, |server, params| {
-                    let uri = &params.text_document.uri;
-                    let document = server.documents.get(uri.as_str())?;
-                    let lines = document.text.lines().zip(1..).filter(|(line, _)| {
-                        RUN_AT.iter().any(|node| line.split([' ', '{']).next() == Some(node))
-                    });
-                    let lens = |(_, line)| CodeLens {
-                        range: document.line(line),
-                        command: Some(command("run on all runtimes", RUN, uri)),
-                        data: None,
-                    };
-                    Some(lines.map(lens).collect())
-                })
-            }
-            ExecuteCommand::METHOD => match read::<lsp_types::ExecuteCommandParams>(params) {
-                Ok(params) => {
-                    let uri = params.arguments.first().and_then(Value::as_str);
-                    self.execute(&params.command, uri.unwrap_or_default())?;
-                    self.send(Response::new_ok(id, Value::Null))
-                }
-                Err(why) => self.send(invalid(id, method, &why)),
-            },
-            _ => {
-                let what = format!("clrsim lsp has no {}", visible(method));
-                self.send(Response::new_err(id, ErrorCode::MethodNotFound as i32, what))
-            }
-        }
-    }
-
-    /// Answers a request; with null if there is nothing to say, and with an error if its parameters are others.
-    fn answer<R: lsp_types::request::Request>(
-        &mut self,
-        id: RequestId,
-        params: Value,
-        answer: impl FnOnce(&Self, R::Params) -> R::Result,
-    ) -> Result<(), CliError>
-    where
-        R::Params: DeserializeOwned,
-        R::Result: Serialize,
-    {
-        let response = match read(params) {
-            Ok(params) => Response::new_ok(id, answer(self, params)),
-            Err(why) => invalid(id, R::METHOD, &why),
-        };
-        self.send(response)
     }
 
     /// Follows a notification. One that cannot be read has no answer, and changes nothing.
@@ -281,6 +212,10 @@ impl Server<'_> {
         self.publish(uri, problems)
     }
 
+    fn document(&self, uri: &Uri) -> Option<&Document> {
+        self.documents.get(uri.as_str())
+    }
+
     fn execute(&mut self, command: &str, uri: &str) -> Result<(), CliError> {
         match command {
             RUN => self.run(uri, true),
@@ -321,11 +256,7 @@ impl Server<'_> {
             Ok(text) => text,
             Err(error) => return self.show(MessageType::ERROR, error.to_string()),
         };
-        let edits = vec![TextEdit::new(document.whole(), text)];
-        // The protocol has a map with such keys.
-        #[expect(clippy::mutable_key_type, reason = "an address does not change")]
-        let changes = HashMap::from([(address, edits)]);
-        let edit = WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() };
+        let edit = names::edit(address, vec![TextEdit::new(document.whole(), text)]);
         let params = ApplyWorkspaceEditParams { label: Some("bless".to_owned()), edit };
         self.sent += 1;
         let id = RequestId::from(self.sent);

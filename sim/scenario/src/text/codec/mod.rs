@@ -16,9 +16,10 @@ mod read;
 mod typed;
 mod value;
 
-pub(crate) use print::text_of;
+pub(crate) use print::{quoted, text_of};
 pub(crate) use read::Reader;
-pub(crate) use value::{Code, Data, Field, Label, List, Value};
+pub(crate) use typed::is_fixed_word;
+pub(crate) use value::{CONTENT, Code, Data, Field, Label, List, Value};
 
 use crate::text::grammar::{Args, Kind, Level, Style};
 use crate::text::keywords::Keyword;

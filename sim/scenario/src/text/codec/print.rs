@@ -203,7 +203,7 @@ fn word(word: Option<&str>) -> String {
 }
 
 /// Returns a text in quotes.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for c in text.chars() {

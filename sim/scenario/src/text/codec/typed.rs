@@ -270,6 +270,17 @@ pub(super) const OWN: &str = "own";
 /// The word for a call without seed.
 pub(super) const NO_SEED: &str = "none";
 
+/// Returns true if a text is a word of a kind, which a name cannot hide.
+pub(crate) fn is_fixed_word(kind: Kind, text: &str) -> bool {
+    match kind {
+        Kind::Party => text == OWN,
+        Kind::Caller => of_word(CALLERS, text).is_some(),
+        Kind::Target => of_word(TARGETS, text).is_some(),
+        Kind::Seed => text == NO_SEED || of_word(SEEDS, text).is_some(),
+        _ => false,
+    }
+}
+
 fn is_tag(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
 }

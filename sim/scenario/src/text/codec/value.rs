@@ -87,7 +87,7 @@ pub(super) const OUTCOMES: &[(&str, ExpectedOutcome)] = &[
 ];
 
 /// The sign before the name of a buffer that stands for the number in it.
-pub(super) const CONTENT: char = '*';
+pub(crate) const CONTENT: char = '*';
 
 /// Returns the value of a word.
 pub(super) fn of_word<T: Clone>(words: &[(&str, T)], text: &str) -> Option<T> {

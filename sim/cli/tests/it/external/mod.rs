@@ -1,5 +1,6 @@
 //! The tool with libraries that other programs make: a C++ compiler, and cargo.
 
+mod annotate;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod clr_suite;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -18,6 +18,7 @@ mod fixtures;
 mod labels;
 mod lines;
 mod outputs;
+mod packages;
 mod references;
 mod repository;
 mod runtimes;

@@ -20,6 +20,10 @@
   const stem = (word) => (/^\p{L}+$/u.test(word) ? stemmer.stemWord(word.toLowerCase()) : word.toLowerCase());
   const words = (text) => (text.match(CHUNK) ?? []).flatMap((chunk) => [chunk, ...within(chunk)]);
 
+  // What this project has for the words of others. Case, blanks and signs do not count.
+  const bare = (word) => [...word.toLowerCase()].filter((it) => /[\p{L}\p{N}+#]/u.test(it)).join("");
+  const meanings = new Map(synonyms.flatMap(([names, here, find]) => names.map((name) => [bare(name), { here, find }])));
+
   const index = new MiniSearch({
     fields: ["title", "page", "text"], storeFields: [], tokenize: words, processTerm: stem,
     extractField: (section, field) => (field === "id" ? section : field === "text" ? sections[section][3]
@@ -30,26 +34,29 @@
     },
   });
 
+  // Returns what finds the words of this project for one of others.
+  const others = (word) => (meanings.get(bare(word))?.find ?? [])
+    .map((it) => ({ combineWith: "AND", queries: it.match(CHUNK).map((chunk) => query(chunk, false)) }));
+
   // Returns what finds a chunk: the word as a whole or its beginning, all of its parts, or what others call it.
   const query = (chunk, related = true) => {
     const parts = within(chunk).filter((part) => !/[-/.:@_]/.test(part));
     const smallest = parts.filter((part) => !parts.some((other) => other !== part && part.includes(other)));
-    const ways = [{ queries: [chunk], prefix: chunk.length > 2, boost: { title: 8, page: 3, text: 3 } }];
-    if (smallest.length > 1) ways.push({ combineWith: "AND", queries: smallest, prefix: false });
-    for (const other of related ? synonyms[chunk.toLowerCase()] ?? [] : []) {
-      ways.push({ combineWith: "AND", queries: (other.match(CHUNK) ?? []).map((it) => query(it, false)) });
-    }
+    // What was typed counts more than what means the same.
+    const boost = related ? { title: 8, page: 3, text: 3 } : { title: 1, page: 0.4, text: 0.4 };
+    const ways = [{ queries: [chunk], prefix: chunk.length > 2, boost }];
+    if (related && smallest.length > 1) ways.push({ combineWith: "AND", queries: smallest, prefix: false });
+    if (related) ways.push(...others(chunk));
     return { combineWith: "OR", queries: ways };
   };
 
   // Returns the sections that a line of words finds, best first, and how they were found.
   const search = (line) => {
-    // A whole line may be a name, too: "call stack" is.
-    const chunks = line.match(CHUNK) ?? [], whole = synonyms[chunks.join(" ").toLowerCase()];
+    const chunks = line.match(CHUNK) ?? [];
     if (!chunks.length) return { found: [], how: "" };
     const all = { combineWith: "AND", queries: chunks.map((it) => query(it)) };
-    const others = chunks.length > 1 && whole ? whole.map((it) => ({ combineWith: "AND", queries: it.match(CHUNK).map((word) => query(word, false)) })) : [];
-    let found = index.search({ combineWith: "OR", queries: [all, ...others] });
+    // A line may be one name: "loader lock" is.
+    let found = index.search({ combineWith: "OR", queries: [all, ...(chunks.length > 1 ? others(line) : [])] });
     if (found.length) return { found, how: "" };
     found = index.search({ ...all, fuzzy: (word) => (word.length > 4 ? 0.25 : false) });
     if (found.length) return { found, how: " with words that are written similarly" };
@@ -86,7 +93,7 @@
     const [page, anchor, title, text] = sections[id], [name, pageTitle] = pages[page];
     const item = make("li", ""), told = make("p", "", { className: "excerpt" });
     item.append(make("a", title || pageTitle, { href: `${name}.html${anchor && `#${anchor}`}` }));
-    item.append(make("span", title ? `${name.split("/")[0]}: ${pageTitle}` : name.split("/")[0], { className: "place" }), told);
+    item.append(make("span", [...name.split("/").slice(0, -1), ...(title ? [pageTitle] : [])].join(" / "), { className: "place" }), told);
     for (const [piece, found] of excerpt(text, new Set(Object.keys(match)))) told.append(found ? make("mark", piece) : piece);
     return item;
   };
@@ -99,6 +106,8 @@
   index.addAll(sections.map((_, section) => section));
   const { found, how } = search(line);
   summary.textContent = found.length ? `${found.length} section${found.length === 1 ? "" : "s"}${how}` : "Nothing is found.";
+  const here = meanings.get(bare(line))?.here;
+  if (here) document.getElementById("search-here").append("Here: ", ...here.split("`").map((it, i) => (i % 2 ? make("code", it) : it)), ".");
   let next = 0;
   more.onclick = () => {
     const first = found.slice(next, next += 20).map(shown);

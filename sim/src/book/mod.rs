@@ -1,33 +1,52 @@
-//! The book: a half-hour introduction for newcomers.
+//! The book: tasks, each of which can be done alone, and reference to look things up in.
+//!
+//! # First steps
+//!
+//! In this order; together they take about 20 minutes.
 //!
 //! 1. [What a snapshot is](a_snapshot)
 //! 2. [Your first fixture](your_first_fixture)
 //! 3. [Why was my seed refused?](why_was_my_seed_refused)
 //! 4. [The matrix](the_matrix)
-//! 5. [From a field bug to a fixture](from_a_field_bug)
-//! 6. [Your walker against all fixtures](your_walker)
-//! 7. [Write a sampler that does not hang](a_sampler)
-//! 8. [In the process: registers, stacks, images](in_the_process)
-//! 9. [Your profiler's locks in a Rust test](locks_in_a_test)
-//! 10. [The tool](the_tool)
-//! 11. [Unwinding a Windows x64 thread](unwinding)
-//! 12. [Jitted code](jitted_code)
-//! 13. [The recorder: your walks, checked in a real CLR](the_recorder)
-//! 14. [From a customer's process to a red test](from_a_customer)
-//! 15. [I have a C++ profiler](a_cpp_profiler)
-//! 16. [The callbacks of `libclrsim`](the_callbacks)
-//! 17. [The speed of the unwinder](speed)
-//! 18. [Is the unwind data of your image right?](unwind_data)
-//! 19. [The grammar](clr_scenario)
-//! 20. [The contract](contract): the rules of the CLR, by section
-//! 21. [The clauses](the_clauses)
-//! 22. [The evidence](the_evidence): what supports each clause on each runtime
-//! 23. [Errors](errors): the codes of the tool's errors
-//! 24. [What is stable](stability): versions, and what they promise
-//! 25. [What .NET 11 changes for a profiler](net_11)
-//! 26. [Traces: your profiler in both worlds](traces)
-//! 27. [The CLR's own profiler tests](the_tests_of_the_clr): which pass here
-//! 28. [My customer's process hangs](a_hang): from a dump to a text that hangs in the same way
+//! 5. [The tool](the_tool): the commands by example
+//!
+//! # A profiler in C++
+//!
+//! * [I have a C++ profiler](a_cpp_profiler)
+//! * [Traces: your profiler in both worlds](traces)
+//! * [The callbacks of `libclrsim`](the_callbacks)
+//! * [The CLR's own profiler tests](the_tests_of_the_clr): which pass here
+//!
+//! # A profiler in Rust
+//!
+//! * [Write a sampler that does not hang](a_sampler)
+//! * [In the process: registers, stacks, images](in_the_process)
+//! * [Your profiler's locks in a Rust test](locks_in_a_test)
+//! * [Jitted code](jitted_code)
+//! * [The recorder: your walks, checked in a real CLR](the_recorder)
+//!
+//! # An unwinder
+//!
+//! * [Your walker against all fixtures](your_walker)
+//! * [Unwinding a Windows x64 thread](unwinding)
+//! * [Is the unwind data of your image right?](unwind_data)
+//! * [The speed of the unwinder](speed)
+//!
+//! # Trouble in the field
+//!
+//! * [My customer's process hangs](a_hang): from a dump to a text that hangs in the same way
+//! * [From a customer's process to a red test](from_a_customer)
+//! * [From a field bug to a fixture](from_a_field_bug)
+//!
+//! # Reference
+//!
+//! * [The grammar](clr_scenario)
+//! * [The contract](contract): the rules of the CLR, by section
+//! * [The clauses](the_clauses)
+//! * [The evidence](the_evidence): what supports each clause on each runtime
+//! * [Errors](errors): the codes of the tool's errors
+//! * [What .NET 11 changes for a profiler](net_11)
+//! * [What is stable](stability): versions, and what they promise
 //!
 //! The tests run every text of the book on every generation and check the results that it states.
 

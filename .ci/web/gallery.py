@@ -40,6 +40,6 @@ def index(listed, runtimes, hazards):
     form = ('<form id="filters" role="search" hidden><label>Words <input name="words" type="search"></label>'
             + "".join(same) + '<button type="reset">All</button></form><p id="filtered" role="status"></p>')
     entries = "\n".join(item(it, names) for it in sorted(listed, key=lambda it: (it["chapter"], it["name"])))
-    return ("# All texts", "Each text is a scenario with what it shows. Filtered by a result and a runtime, the list has the texts that give "
-            "this result there. What comes out was computed for these pages: results of calls, and how searches end.",
+    return ("# All texts", "Each text is a scenario with what it shows. Filtered by a result and a runtime, the list has the texts "
+            "that give this result there. What comes out was computed for these pages: results of calls, and how searches end.",
             f"<div>{form}</div>", f'<ul id="texts">\n{entries}\n</ul>')

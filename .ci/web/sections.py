@@ -29,8 +29,8 @@ def write(app, failed):
                 pages.append([page, title])
             elif one:
                 continue
-            inside = [it for it in section.children if not (one and isinstance(it, nodes.section) and "results" in it["ids"])]
-            shown = " ".join(text(it, one) for it in inside)
+            shown = " ".join(text(it, one) for it in section.children
+                             if not (one and isinstance(it, nodes.section) and "results" in it["ids"]))
             sections.append([len(pages) - 1, "" if top else section["ids"][0], "" if top else title, " ".join(shown.split())])
     data = json.dumps({"pages": pages, "sections": sections, "synonyms": json.loads((app.srcdir / "synonyms.json").read_text())}, ensure_ascii=False)
     (app.outdir / "search-sections.js").write_text(f"globalThis.SEARCH = {data};\n", encoding="utf-8")

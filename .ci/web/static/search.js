@@ -42,10 +42,10 @@
   const query = (chunk, related = true) => {
     const parts = within(chunk).filter((part) => !/[-/.:@_]/.test(part));
     const smallest = parts.filter((part) => !parts.some((other) => other !== part && part.includes(other)));
-    // What was typed counts more than what means the same.
-    const boost = related ? { title: 8, page: 3, text: 3 } : { title: 1, page: 0.4, text: 0.4 };
+    // What was typed counts more than its parts, and than what means the same.
+    const less = { title: 1, page: 0.4, text: 0.4 }, boost = related ? { title: 8, page: 3, text: 3 } : less;
     const ways = [{ queries: [chunk], prefix: chunk.length > 2, boost }];
-    if (related && smallest.length > 1) ways.push({ combineWith: "AND", queries: smallest, prefix: false });
+    if (related && smallest.length > 1) ways.push({ combineWith: "AND", queries: smallest, prefix: false, boost: less });
     if (related) ways.push(...others(chunk));
     return { combineWith: "OR", queries: ways };
   };

@@ -2,7 +2,7 @@
 //!
 //! # First steps
 //!
-//! In this order; together they take about 20 minutes.
+//! In this order.
 //!
 //! 1. [What a snapshot is](a_snapshot)
 //! 2. [Your first fixture](your_first_fixture)

@@ -112,6 +112,7 @@ impl Explorer<'_> {
             let of_rule = of_rule.map(|(by, rule)| Verdict::Broken { by: *by, rule: *rule });
             if of_rule.is_none() && ending.verdict.is_none() && !ending.given_up {
                 report.points.add(&ending.points);
+                report.note_end(&ending);
             }
             if let Some(verdict) = ending.verdict.clone().or(of_rule) {
                 let is_injected = !ending.schedule.faults().is_empty();

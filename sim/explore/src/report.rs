@@ -1,5 +1,6 @@
 //! Result of a search.
 
+use super::ending::{Ending, LastPlace, WaitedFor};
 use super::headline::headline;
 use super::history::History;
 use super::ids::ThreadIndex;
@@ -62,6 +63,19 @@ pub enum NotSurvived {
     NothingExecuted,
 }
 
+/// A thread of the profiler that waits for ever at the end of interleavings that do not fail: the process ends without it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftWaiting {
+    /// The thread.
+    pub thread: ThreadIndex,
+    /// The thing that it waits for.
+    pub what: WaitedFor,
+    /// Number of such interleavings.
+    pub interleavings: u64,
+    /// Schedule string of the first of them.
+    pub schedule: ScheduleString,
+}
+
 /// Result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -79,6 +93,8 @@ pub struct Report {
     pub injected: u64,
     /// Rule violations without harm, each with the first interleaving in which it occurred.
     pub broken: Vec<(ThreadIndex, ProfilerRule, ScheduleString)>,
+    /// Threads that wait for ever at the end of interleavings that do not fail, by thread and by what they wait for.
+    pub waiting: Vec<LeftWaiting>,
     /// Coverage points that the profiler passes.
     pub points: SearchPoints,
     /// The clauses that have decided calls in any interleaving, in ascending order, if they were
@@ -134,6 +150,9 @@ impl Report {
         for (by, rule, schedule) in next.broken {
             self.note(by, rule, || schedule);
         }
+        for LeftWaiting { thread, what, interleavings, schedule } in next.waiting {
+            self.note_waiting((thread, what), interleavings, || schedule);
+        }
         self
     }
 
@@ -175,6 +194,38 @@ impl Report {
     }
 }
 
+impl Report {
+    /// Records the threads that wait for ever at the end of an interleaving that does not fail.
+    pub(super) fn note_end(&mut self, ending: &Ending) {
+        for (index, end) in ending.threads.iter().enumerate() {
+            if let LastPlace::Waits(what) = end.at {
+                let thread = ThreadIndex(index as u32);
+                self.note_waiting((thread, what), 1, || ending.schedule.clone());
+            }
+        }
+    }
+
+    /// Records that a thread waits for ever at the end of interleavings.
+    fn note_waiting(
+        &mut self,
+        wait: (ThreadIndex, WaitedFor),
+        interleavings: u64,
+        schedule: impl FnOnce() -> ScheduleString,
+    ) {
+        match self.waiting.binary_search_by_key(&wait, |known| (known.thread, known.what)) {
+            Ok(place) => {
+                if let Some(known) = self.waiting.get_mut(place) {
+                    known.interleavings += interleavings;
+                }
+            }
+            Err(place) => {
+                let ((thread, what), schedule) = (wait, schedule());
+                self.waiting.insert(place, LeftWaiting { thread, what, interleavings, schedule });
+            }
+        }
+    }
+}
+
 /// Adds clauses to a list in ascending order.
 pub(super) fn join(all: &mut Vec<Clause>, more: impl IntoIterator<Item = Clause>) {
     for clause in more {
@@ -187,7 +238,7 @@ pub(super) fn join(all: &mut Vec<Clause>, more: impl IntoIterator<Item = Clause>
 /// Formats the verdict of the failure and its schedule string, or else the extent of the search.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { failure, schedules, broken, covered, .. } = self;
+        let Self { failure, schedules, broken, waiting, covered, .. } = self;
         let Some(failure) = failure else {
             let all = covered.is_some_and(|covered| covered.everything);
             let all = if all { ", which are all up to the order of independent steps" } else { "" };
@@ -197,6 +248,13 @@ impl fmt::Display for Report {
             }
             for (_, rule, schedule) in broken {
                 write!(f, "\na rule is broken without harm in {schedule}: {rule}")?;
+            }
+            for LeftWaiting { thread, what, interleavings, schedule } in waiting {
+                write!(
+                    f,
+                    "\nat the end of {interleavings} thread {} still waits for {what}, as in {schedule}",
+                    thread.0
+                )?;
             }
             return Ok(());
         };

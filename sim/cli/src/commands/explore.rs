@@ -20,7 +20,9 @@ use crate::report::history::{
 };
 use crate::report::walk::refuse_unchecked;
 use crate::{FAILED, PASSED};
-use clr_explore::{Budget, Coverage, Failure, Report, Strategy, ThreadIndex};
+use clr_explore::{
+    Budget, Coverage, Failure, LeftWaiting, Report, Strategy, ThreadIndex, WaitedFor,
+};
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::{Exploration, HistoryDifference, Scenario, ThreadName};
@@ -42,6 +44,7 @@ struct Explored<'e> {
     injected: u64,
     covered: Option<Share>,
     broken: Vec<Broken>,
+    waiting: Vec<Waiting>,
     /// Demands on coverage that the interleavings do not meet, callbacks that never came, and a clause that has decided
     /// nothing.
     unmet: &'e [String],
@@ -78,6 +81,17 @@ struct Share {
 #[derive(Serialize)]
 struct Broken {
     rule: String,
+    replay: String,
+    replay_flags: Vec<&'static str>,
+}
+
+/// A thread of the profiler that waits for ever at the end of interleavings that do not fail.
+#[derive(Serialize)]
+struct Waiting {
+    thread: String,
+    waits_for: String,
+    interleavings: u64,
+    /// The string that replays the first of them.
     replay: String,
     replay_flags: Vec<&'static str>,
 }
@@ -173,8 +187,8 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
         let unjudged = settings.unjudged_on(generation).collect();
         let found = Found { generation, report, cut, lacks_faults, failed, unmet, unjudged };
         if args.json.wanted {
-            let of_rule = flags(&usual, &settings, true);
-            let found = found.as_json(&source, scenario, &settings, args.search.first, &of_rule);
+            let flags = [true, false].map(|of_rule| flags(&usual, &settings, of_rule));
+            let found = found.as_json(&source, scenario, &settings, args.search.first, &flags);
             write_json(&found, console)?;
         } else {
             found.write_line(scenario, console)?;
@@ -349,6 +363,16 @@ impl Found {
             let by = thread_name(scenario, *by);
             writeln!(console.out, "{:indent$}{DIM}{by} breaks a rule: {rule}{DIM:#}", "")?;
         }
+        for LeftWaiting { thread, what, interleavings, .. } in self.left_waiting() {
+            let indent = width + 4;
+            let (who, what) = (thread_name(scenario, *thread), waited_for(scenario, *what));
+            let of = counted(*interleavings, "interleaving", "interleavings");
+            writeln!(
+                console.out,
+                "{:indent$}{DIM}{who} still waits for {what} at the end of {of}{DIM:#}",
+                ""
+            )?;
+        }
         for unmet in &self.unmet {
             write!(console.out, "    {BAD}not looked at:{BAD:#} ")?;
             write_wrapped(console.out, 6, Style::new(), unmet, "")?;
@@ -360,6 +384,11 @@ impl Found {
             write_wrapped(console.out, 6, Style::new(), &text, "")?;
         }
         Ok(())
+    }
+
+    /// Returns the threads that wait for ever at the end, if no interleaving fails: a failure comes first.
+    fn left_waiting(&self) -> impl Iterator<Item = &LeftWaiting> {
+        self.report.waiting.iter().filter(|_| self.failed.is_empty())
     }
 
     /// Prints the command that goes on with a search that was ended early.
@@ -382,14 +411,21 @@ impl Found {
         scenario: &Scenario,
         settings: &Exploration,
         first: u64,
-        of_rule: &[&'static str],
+        [of_rule, of_wait]: &[Vec<&'static str>; 2],
     ) -> Explored<'e> {
         let Self { generation, report, failed, cut, unmet, unjudged, .. } = self;
         let earliest = failed.first();
         let broken = report.broken.iter().map(|(_, rule, schedule)| Broken {
             rule: clr_scenario::Keyword::word(*rule).to_owned(),
             replay: name(&source.name, scenario, *generation, schedule),
-            replay_flags: of_rule.to_vec(),
+            replay_flags: of_rule.clone(),
+        });
+        let waiting = report.waiting.iter().map(|left| Waiting {
+            thread: thread_name(scenario, left.thread),
+            waits_for: waited_for(scenario, left.what),
+            interleavings: left.interleavings,
+            replay: name(&source.name, scenario, *generation, &left.schedule),
+            replay_flags: of_wait.clone(),
         });
         Explored {
             kind: "explored",
@@ -408,6 +444,7 @@ impl Found {
                 limits: covered.limits.map(|limits| limits.to_string()),
             }),
             broken: broken.collect(),
+            waiting: waiting.collect(),
             unmet,
             unjudged: unjudged.iter().map(ToString::to_string).collect(),
             number: earliest.map(|first| first.number),
@@ -427,6 +464,20 @@ fn thread_name(scenario: &Scenario, thread: ThreadIndex) -> String {
     match scenario.name_of(ThreadName::Thread(thread.0)) {
         "" => format!("thread {}", thread.0),
         name => name.to_owned(),
+    }
+}
+
+/// Returns what a thread waits for, by its name in the text.
+fn waited_for(scenario: &Scenario, what: WaitedFor) -> String {
+    let events = || scenario.profiler.iter().flat_map(|profiler| &profiler.events);
+    match what {
+        WaitedFor::Event(event) => match events().nth(event as usize) {
+            Some(name) => format!("the event \"{name}\""),
+            None => what.to_string(),
+        },
+        WaitedFor::Lock(lock) => format!("the lock \"{}\"", scenario.name_of_lock(lock)),
+        WaitedFor::Thread(thread) => format!("the end of {}", thread_name(scenario, thread)),
+        WaitedFor::Condition(_) | WaitedFor::Runtime(_) => what.to_string(),
     }
 }
 

@@ -28,7 +28,12 @@ fn every_field_is_described() {
     let program = program.replace("frame \"main\" trust=\"body\"", "frame \"main\" rbx=1");
     folder.write("wrong/walk.kdl", program.as_bytes());
     let right = folder.write("right.kdl", BARRIER.as_bytes());
-    let history = folder.write("history.kdl", super::histories::CROSSED.as_bytes());
+    // A thread that waits for ever beside two whose locks cross.
+    let history = super::histories::CROSSED.replace(
+        "    thread \"x\"",
+        "    event \"never\"\n    thread \"idle\" { wait \"never\" }\n    thread \"x\"",
+    );
+    let history = folder.write("history.kdl", history.as_bytes());
     let all = folder.path("wrong");
     for (section, args) in [
         ("matrix", &["matrix", "--json", &right][..]),

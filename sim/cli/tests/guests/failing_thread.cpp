@@ -44,6 +44,7 @@ struct Failing : Profiler {
         if (failure == "spin") spin();
         if (failure == "released") release();
         if (failure == "waits") made ? waits_late() : waits_early();
+        if (failure == "left") waits_early();
     }
 
     // Two mistakes with one verdict: nobody notifies any more.
@@ -98,8 +99,9 @@ struct Failing : Profiler {
         return S_OK;
     }
 
+    // A thread that waits for ever is left where it is.
     HRESULT Shutdown() override {
-        worker.join();
+        failure == "left" ? worker.detach() : worker.join();
         runtime->Release();
         return S_OK;
     }

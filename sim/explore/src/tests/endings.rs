@@ -214,3 +214,32 @@ fn an_ending_says_where_each_thread_was() {
     let stuck = ends.iter().map(ThreadEnd::is_stuck_at_once);
     assert_eq!(stuck.collect::<Vec<_>>(), [true, false, false, false]);
 }
+
+/// Searches side by side know the same of threads that wait for ever as one search, and a failure has nothing of it.
+#[test]
+fn a_report_counts_the_threads_that_are_left_waiting() {
+    let load: &super::Load<'_> = &|setup| {
+        let (never, maybe) = (setup.event(), setup.event());
+        setup.thread("sampler", move |me| me.wait_for(never));
+        setup.thread("worker", move |me| me.wait_for(maybe));
+        setup.thread("starter", move |me| {
+            me.reset(maybe);
+            me.point();
+            me.set(maybe);
+            me.reset(maybe);
+        });
+    };
+    let of =
+        |first, schedules| super::search(load, &Budget { first, ..Budget::random(1, schedules) });
+    let whole = of(0, 60);
+    let waits: Vec<_> =
+        whole.waiting.iter().map(|it| (it.thread, it.what, it.interleavings)).collect();
+    let [sampler, (worker, what, some)] = waits[..] else { panic!("{waits:?}") };
+    assert_eq!(sampler, (index(0), WaitedFor::Event(0), 60));
+    assert_eq!((worker, what), (index(1), WaitedFor::Event(1)));
+    assert!((1..60).contains(&some), "{some}");
+    assert_eq!(of(0, 20).and(of(20, 40)), whole);
+    let words = whole.to_string();
+    let line = format!("\nat the end of {some} thread 1 still waits for event 1, as in clr1:");
+    assert!(words.contains(&line), "{words}");
+}

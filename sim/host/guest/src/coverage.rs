@@ -21,6 +21,9 @@ const FIELD: char = '\u{1f}';
 #[cfg(scheduled)]
 pub(crate) const START: &str = "the runtime's start";
 
+/// The words for what a thread waits for that sleeps, or whose wait has a limit.
+const TIME: &str = "time to pass";
+
 /// Calls of one callback or method on one thread with one result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountedCall {
@@ -165,6 +168,15 @@ impl GuestCoverage {
         Some(Self { not_loaded, asked_to_walk, calls, not_simulated, threads, injected, points })
     }
 
+    /// Returns the threads of the profiler that wait for ever at the end, each with what it waits for.
+    pub fn left_waiting(&self) -> impl Iterator<Item = (&str, &str)> {
+        let threads = self.threads.iter().filter(|thread| thread.is_profilers);
+        threads.filter_map(|thread| {
+            let what = thread.waits_for.as_deref().filter(|what| *what != TIME)?;
+            Some((thread.name.as_str(), what))
+        })
+    }
+
     /// Returns the name of a thread.
     pub fn thread_name(&self, thread: u32) -> &str {
         self.threads.get(thread as usize).map_or("", |thread| &thread.name)
@@ -204,7 +216,7 @@ fn threads(ending: &Ending) -> Vec<ThreadCoverage> {
         ended: end.at == LastPlace::Ended,
         waits_for: match end.at {
             LastPlace::Ended | LastPlace::CanGoOn => None,
-            LastPlace::Sleeps => Some("time to pass".to_owned()),
+            LastPlace::Sleeps => Some(TIME.to_owned()),
             LastPlace::Suspended => Some("being resumed".to_owned()),
             LastPlace::Waits(what) => Some(visible(&format!("{what}{}", missed(ending, what)))),
         },

@@ -207,6 +207,8 @@ fn a_history_is_replayed_explained_and_drawn() {
     let nothing = Host::new(&guest("nothing", &[]), "threads.kdl");
     let unseen = nothing.args(&["--on", "net8-unix", "--schedules", "1"]).objects().1.remove(0);
     fields(&unseen, &mut printed);
+    let left = search(&guest("failing_thread", &[]), "left", "40").objects().1.remove(0);
+    fields(&left, &mut printed);
     assert_eq!(printed, described("host --schedules"));
     let name = name(&found);
     let (code, mut replayed) = host(&["--replay", &name]).objects();
@@ -447,6 +449,30 @@ fn a_search_names_rules_that_are_broken_without_harm() {
     let library = guest("failing_thread", &[]);
     let (code, out) = search(&library, "none", "10").run();
     assert!(code == 0 && !out.contains("rule"), "{out}");
+}
+
+/// An interleaving does not fail by a thread that waits for ever, if nothing waits for it: the search says so.
+#[test]
+#[ignore = "external: needs a C++ compiler"]
+fn a_thread_that_is_left_waiting_is_named() {
+    let library = guest("failing_thread", &[]);
+    let what = "a notification of condition 0, which came when no thread waited";
+    let (code, out) = search(&library, "left", "40").run();
+    assert_eq!(code, 0, "{out}");
+    assert!(
+        out.contains(&format!("end while thread 1 of the profiler still waits for {what}")),
+        "{out}"
+    );
+    let (_, found) = search(&library, "left", "40").objects();
+    let left = found[0]["waiting"].as_array().unwrap();
+    let late = left.iter().find(|it| it["waits_for"] == what).expect("it waits");
+    let (code, replayed) = replay(&library, "left", late["replay"].as_str().unwrap()).run();
+    let words = replayed.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(code == 0 && words.contains(&format!("still waited for {what}")), "{replayed}");
+    assert_eq!(
+        search(&library, "none", "40").objects().1[0]["waiting"].as_array().unwrap().len(),
+        0
+    );
 }
 
 /// A profiler that is loaded by its class alone: the commands name it.

@@ -68,6 +68,11 @@ pub(super) struct Group {
 }
 
 impl Group {
+    /// Creates a group without interleavings, to which this one is to be added first.
+    fn of(executed: &Executed) -> Self {
+        Self { count: 0, first: executed.clone() }
+    }
+
     /// Adds an interleaving.
     fn add(&mut self, executed: &Executed) {
         self.count += 1;
@@ -83,6 +88,9 @@ pub(super) struct Found {
     pub(super) groups: Vec<Group>,
     /// For each rule that is broken without harm, the number of interleavings, and the first of them.
     pub(super) broken: BTreeMap<&'static str, Group>,
+    /// For each thread of the profiler that waits for ever at the end of interleavings that do not fail, and what it waits
+    /// for, their number, and the first of them.
+    pub(super) waiting: BTreeMap<(String, String), Group>,
     pub(super) covered: Option<Coverage>,
     /// True if limits of waits may have passed early in some interleaving.
     pub(super) has_limits: bool,
@@ -106,13 +114,16 @@ impl Found {
             self.coverage.add(*digest, &covered);
             if executed.end == ENDS {
                 self.coverage.add_points(&covered);
+                self.add_waiting(&executed, &covered);
             }
         }
         if executed.end == ENDS {
             let rules = executed.broken.iter().filter_map(|word| ProfilerRule::from_word(word));
             for rule in rules {
-                let known = self.broken.entry(rule.word());
-                known.or_insert_with(|| Group { count: 0, first: executed.clone() }).add(&executed);
+                self.broken
+                    .entry(rule.word())
+                    .or_insert_with(|| Group::of(&executed))
+                    .add(&executed);
             }
         }
         let is_same = |known: &&mut Group| {
@@ -122,6 +133,14 @@ impl Found {
         match self.groups.iter_mut().find(is_same) {
             Some(known) => known.add(&executed),
             None => self.groups.push(Group { count: 1, first: executed }),
+        }
+    }
+
+    /// Adds the threads that wait for ever at the end of an interleaving that does not fail.
+    fn add_waiting(&mut self, executed: &Executed, covered: &GuestCoverage) {
+        for (thread, what) in covered.left_waiting() {
+            let known = self.waiting.entry((thread.to_owned(), what.to_owned()));
+            known.or_insert_with(|| Group::of(executed)).add(executed);
         }
     }
 

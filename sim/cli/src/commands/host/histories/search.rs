@@ -27,6 +27,8 @@ use std::ops::Range;
 
 /// Number of interleavings that may leave the simulation: each costs seconds.
 const LEFT: u64 = 5;
+/// Most waits at the end of interleavings that are printed.
+const WAITING: usize = 8;
 /// The reason why a search ends after them.
 const STOPPED_LEFT: &str = "the profiler has left the simulation again and again";
 /// The reason why a search ends whose profiler is not loaded.
@@ -68,6 +70,19 @@ struct Broken {
     replay: String,
 }
 
+/// A thread of the profiler that waits for ever at the end of interleavings that do not fail.
+#[derive(Debug, Serialize)]
+struct LeftWaiting {
+    thread: String,
+    waits_for: String,
+    /// Number of such interleavings.
+    count: u64,
+    /// Number of the first of them.
+    first: u64,
+    /// The name of that interleaving.
+    replay: String,
+}
+
 /// The interleavings of a profiler on a runtime.
 #[derive(Debug, Serialize)]
 struct Histories {
@@ -88,6 +103,7 @@ struct Histories {
     stopped: Option<&'static str>,
     outcomes: Vec<Outcome>,
     broken: Vec<Broken>,
+    waiting: Vec<LeftWaiting>,
     coverage: Looked,
 }
 
@@ -134,6 +150,7 @@ pub(in super::super) fn search(
             stopped: found.stopped,
             outcomes,
             broken: broken(&guest, &found),
+            waiting: waiting(&guest, &found),
             coverage,
         };
         if args.json.wanted {
@@ -299,17 +316,35 @@ fn outcomes(guest: &mut Guest, found: &Found) -> Vec<Outcome> {
 /// Returns the rules that interleavings break without harm.
 fn broken(guest: &Guest, found: &Found) -> Vec<Broken> {
     let broken = found.broken.iter().filter_map(|(word, group)| {
-        let Executed { number, choices, .. } = &group.first;
-        let schedule = choices.as_ref()?.1.parse().ok()?;
         Some(Broken {
             rule: word,
             text: ProfilerRule::from_word(word)?.to_string(),
             count: group.count,
-            first: *number,
-            replay: guest.name(&schedule).to_string(),
+            first: group.first.number,
+            replay: replay(guest, group)?,
         })
     });
     broken.collect()
+}
+
+/// Returns the threads that wait for ever at the end of interleavings that do not fail.
+fn waiting(guest: &Guest, found: &Found) -> Vec<LeftWaiting> {
+    let waiting = found.waiting.iter().filter_map(|((thread, what), group)| {
+        Some(LeftWaiting {
+            thread: thread.clone(),
+            waits_for: what.clone(),
+            count: group.count,
+            first: group.first.number,
+            replay: replay(guest, group)?,
+        })
+    });
+    waiting.collect()
+}
+
+/// Returns the name of the first interleaving of a group.
+fn replay(guest: &Guest, group: &Group) -> Option<String> {
+    let schedule = group.first.choices.as_ref()?.1.parse().ok()?;
+    Some(guest.name(&schedule).to_string())
 }
 
 fn outcome(guest: &mut Guest, group: &Group) -> Outcome {
@@ -374,6 +409,16 @@ impl Histories {
                 out,
                 "  {DIM}with `explore rules=#true` in the text these are failures{DIM:#}"
             )?;
+        }
+        for LeftWaiting { thread, waits_for, count, first, replay } in
+            self.waiting.iter().take(WAITING)
+        {
+            let what = format!("end while {thread} still waits for {waits_for}");
+            writeln!(out, "  {count:>8}  {what}   first: interleaving {first}")?;
+            writeln!(out, "            {DIM}again:{DIM:#} {} --replay {replay}", guest.command())?;
+        }
+        if let others @ 1.. = self.waiting.len().saturating_sub(WAITING) {
+            writeln!(out, "            {DIM}and {others} other waits at the end{DIM:#}")?;
         }
         self.coverage.write(*schedules, &args.allow, out)?;
         let way = match *strategy {

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 pub use crate::import::get_dispenser;
 pub use crate::lookup::Lookup;
+pub use crate::object::prepare_calls;
 pub use crate::process::Anchor;
 pub use crate::shared::Shared;
 pub use crate::target::{OTHERS, Pointers, newest_callback};

@@ -15,6 +15,7 @@ use clr_com::{
     OwnUnknown, OwnedObject, own,
 };
 use clr_runtime::Outcome;
+use clr_runtime::profiling::callers_of;
 use clr_walker::profiling::{CallError, HResult};
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -63,6 +64,12 @@ fn interface_of(method: &str) -> Option<u8> {
         methods.map(|(slot, method)| (method.name, interface(slot) as u8)).collect()
     });
     INTERFACES.get(method).copied()
+}
+
+/// Makes the tables that calls look into, so that copies of this process have them.
+pub fn prepare_calls() {
+    interface_of("");
+    callers_of("");
 }
 
 /// The kinds of objects.

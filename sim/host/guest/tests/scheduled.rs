@@ -156,6 +156,9 @@ mod linux {
             &library,
             &[("atomic_turns", &["ends"]), ("atomic_not_notified", &["ends", "lost wake-up"])],
         );
+        let path = folder.path().join("unresolved.so");
+        compile("threads/unresolved.cpp", &["-Wl,-z,lazy"], &path);
+        check(&ScheduledLibrary::load(&path).unwrap(), &[("initialised_once", &["ends"])]);
         inside(&folder.path().join("inside.so"));
         of_rust(&folder.path().join("helper.so"));
         signals(&folder.path().join("signals.so"));

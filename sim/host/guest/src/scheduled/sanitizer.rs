@@ -70,6 +70,12 @@ fn annotations() -> Option<&'static Annotations> {
     FOUND.get_or_init(all).as_ref()
 }
 
+/// Finds the sanitizer, if there is one.
+#[cfg(target_os = "linux")]
+pub(super) fn prepare() {
+    annotations();
+}
+
 /// Orders what this thread has done before what a thread does that [`acquires`] the object after this.
 pub(super) fn releases(at: usize) {
     if let Some(annotations) = annotations() {

@@ -44,7 +44,9 @@ impl ScheduledLibrary {
         system::reserve_simulated();
         #[cfg(target_os = "linux")]
         {
-            // It is found in milliseconds, once for all interleavings.
+            // It is found once for all interleavings.
+            clrsim::hosting::prepare_calls();
+            sanitizer::prepare();
             system::last_key();
             system::destroys_values();
             system::note_pipes();

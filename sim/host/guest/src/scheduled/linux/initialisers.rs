@@ -221,6 +221,11 @@ pub(super) unsafe fn open(path: *const c_char, flags: c_int) -> (*mut c_void, Ve
     hold_back();
     // SAFETY: the caller's promise.
     let library = unsafe { libc::dlopen(path, flags) };
+    if library.is_null() {
+        // The loader has unmapped what it had mapped.
+        let mapped: BTreeSet<_> = maps().map(|map| map.dynamic).collect();
+        with_held(|held| held.new.retain(|taken| mapped.contains(&taken.dynamic)));
+    }
     let new: Vec<_> = loaded_objects().difference(&before).cloned().collect();
     // A page that stays read-only leaves the imports as they are.
     let _ = replace_imports(&new, &replacements());
@@ -237,8 +242,11 @@ pub(in crate::scheduled) fn open_library(path: &Path) -> (*mut c_void, Vec<Loade
         return (null_mut(), Vec::new());
     };
     OPENED.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: a text with a final NUL.
-    unsafe { open(name.as_ptr(), libc::RTLD_LAZY) }
+    // Names are bound at once, so that not each interleaving binds those that it calls. A library that a CLR loads although it
+    // lacks some is loaded here, too.
+    // SAFETY: a text with a final NUL, here and below.
+    let bound = unsafe { open(name.as_ptr(), libc::RTLD_NOW) };
+    if bound.0.is_null() { unsafe { open(name.as_ptr(), libc::RTLD_LAZY) } } else { bound }
 }
 
 /// Returns this process's arguments as initialisers get them. Behind the environment the kernel has put its auxiliary vector: here

@@ -26,6 +26,7 @@
 //! |---|---|
 //! | `model` | the scenario as data: program, threads, stops, calls, placed stacks, profilers, expectations |
 //! | `text` | the text form: codec of each node, reader, printer, layout, errors, mutation |
+//! | `synonyms` | words of the field, and what texts have for them |
 //! | `run` | execution on a runtime, and comparison with what is expected |
 //!
 //! `text` knows `model`, and `run` knows both.
@@ -34,6 +35,7 @@
 
 mod model;
 mod run;
+mod synonyms;
 mod text;
 
 pub use model::{
@@ -58,11 +60,12 @@ pub use run::{
 };
 #[cfg(feature = "recording")]
 pub use run::{RecordingDifference, RecordingRefusal, SequenceRun, SequenceRunError};
+pub use synonyms::{Meaning, SYNONYMS, Synonym, interface_names, meaning};
 pub use text::{
     Correction, Keyword, Kind, Level, LineColumn, MAX_TEXT, NameKind, NameUse, NodePlaces,
     NodeRule, OutlineNode, Parent, Problem, ProblemKind, PropertyRule, RenameError, RenamedWord,
     ScenarioError, ScenarioStep, SourceMap, Span, SyntaxError, TextDigest, TextDigestError,
-    comment_count, format_text, names_of, nearest, outline_of, rename, upgrade_text,
+    comment_count, format_text, hresult, names_of, nearest, outline_of, rename, upgrade_text,
 };
 
 #[cfg(test)]

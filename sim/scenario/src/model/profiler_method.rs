@@ -52,6 +52,11 @@ macro_rules! names {
         pub enum ProfilerMethod {
             $($(#[$doc])* $method,)*
         }
+
+        impl ProfilerMethod {
+            /// The names of all methods.
+            pub(crate) const NAMES: &[&str] = &[$(stringify!($method)),*];
+        }
     };
 }
 

@@ -19,6 +19,7 @@ mod round_trip;
 mod run_bare;
 mod run_on_runtime;
 mod snapshot;
+mod synonyms;
 mod upgrade;
 mod walk;
 

@@ -245,6 +245,23 @@ impl Problem {
     pub(crate) fn before(&self) -> &str {
         self.source.text.get(..self.span.offset).unwrap_or_default()
     }
+
+    /// Returns the whole text.
+    pub(crate) fn source_text(&self) -> &str {
+        &self.source.text
+    }
+
+    /// Returns what the text has at the problem up to the next blank, brace, or `;`, from the last one on.
+    pub(crate) fn word(&self) -> &str {
+        let ends = |c: char| c.is_whitespace() || matches!(c, '{' | '}' | ';' | '=');
+        let (before, rest) =
+            self.source.text.split_at_checked(self.span.offset).unwrap_or_default();
+        let start = before
+            .rfind(ends)
+            .map_or(0, |at| at + before[at..].chars().next().map_or(0, char::len_utf8));
+        let end = self.span.offset + rest.find(ends).unwrap_or(rest.len());
+        self.source.text.get(start..end).unwrap_or_default()
+    }
 }
 
 impl fmt::Display for Problem {
@@ -269,6 +286,6 @@ impl Diagnostic for Problem {
     }
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        Some(Box::new(self.kind.help()?))
+        Some(Box::new(self.advice()?))
     }
 }

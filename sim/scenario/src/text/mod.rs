@@ -1,11 +1,13 @@
 //! The text form of scenarios: KDL, a codec for each node, errors with places, and changes of texts.
 
+mod advice;
 pub(crate) mod codec;
 mod correction;
 mod digest;
 pub(crate) mod document;
 pub(crate) mod error;
 pub(crate) mod grammar;
+mod help;
 pub(crate) mod keywords;
 mod layout;
 mod meaning;
@@ -21,6 +23,7 @@ pub(crate) mod source_map;
 pub(crate) mod suggest;
 mod upgrade;
 
+pub use codec::hresult;
 pub use correction::Correction;
 pub use digest::{TextDigest, TextDigestError};
 pub use error::{LineColumn, Problem, ScenarioError, Span};

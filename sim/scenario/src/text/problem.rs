@@ -1,15 +1,12 @@
 //! Problems of texts.
 
 use crate::model::RaisedBy;
-use crate::text::grammar::{
-    Kind, MAX_BLOCKS, MAX_STACK_NODES, MAX_TEXT, MAX_WORDS, all_generations,
-};
-use crate::text::suggest::suggest;
+use crate::text::error::Span;
+use crate::text::grammar::{Kind, MAX_BLOCKS, MAX_STACK_NODES, MAX_TEXT, MAX_WORDS};
 use clr_codegen::ProgramRule;
 use clr_explore::ScheduleStringError;
 use clr_runtime::FrameKind;
 use clr_runtime::generation::{Generation, Generations};
-use clr_runtime::profiling::HResult;
 use clr_world::synthetic::SyntheticError;
 use std::sync::Arc;
 use thiserror::Error;
@@ -31,6 +28,23 @@ pub enum ProblemKind {
     /// The text has none of the nodes of scenarios.
     #[error("this file has no node of a scenario, such as `function` or `stack`")]
     Foreign,
+    /// The text has no node at all.
+    #[error("the text is empty, or has only comments")]
+    Empty,
+    /// Two functions have the same name.
+    #[error("there is a function `{name}` already")]
+    FunctionTwice {
+        /// The name.
+        name: String,
+        /// The node of the first one.
+        first: Span,
+    },
+    /// A name of a function has a character that is not allowed.
+    #[error("{} is not allowed in the name of a function", character(*.found))]
+    FunctionCharacter {
+        /// The character.
+        found: char,
+    },
     /// The text is not valid KDL.
     #[error("{0}")]
     Syntax(#[from] SyntaxError),
@@ -370,102 +384,11 @@ impl ProblemKind {
             _ => "here",
         }
     }
-
-    /// Returns a hint on how to fix the problem.
-    #[must_use]
-    pub fn help(&self) -> Option<String> {
-        if let Some((before, now)) = renamed(self) {
-            return Some(format!("`{before}` is `{now}` now: `clrsim fmt --upgrade` rewrites it"));
-        }
-        let help = match self {
-            Self::UnknownNode { found, allowed, .. }
-            | Self::UnknownProperty { found, allowed, .. } => {
-                if allowed.is_empty() {
-                    return Some("nothing is allowed there".to_owned());
-                }
-                suggest(found, allowed, "one of")
-            }
-            Self::UnknownFunction { found, allowed } => suggest(found, allowed, "a function"),
-            Self::UnknownThread { found, allowed } => suggest(found, allowed, "a thread"),
-            Self::UnknownBuffer { found, allowed } => suggest(found, allowed, "a buffer"),
-            Self::UnknownOfProfiler { found, allowed, .. } => suggest(found, allowed, "one of"),
-            Self::UnknownWord { found, expected: Kind::Word(words) } => {
-                suggest(found, words, "one of")
-            }
-            Self::UnknownWord { found, expected: Kind::Generations } => {
-                suggest(found, &all_generations(), "one of")
-            }
-            Self::UnknownWord { found, expected: Kind::HResult | Kind::Outcome } => {
-                let names: Vec<_> = HResult::NAMED.iter().map(ToString::to_string).collect();
-                suggest(found, &names, "one of")
-            }
-            Self::NotOnThisStack { found, allowed, .. } => {
-                let function = found.rsplit_once("+0x").map_or(found.as_str(), |(name, _)| name);
-                suggest(function, allowed, "a function")
-            }
-            Self::Foreign => "`clrsim new` writes a text to start from".to_owned(),
-            Self::NoSuchFrame { .. } => "use `on=` to exclude these generations".to_owned(),
-            Self::MissingProperty { expected, .. }
-            | Self::MissingArgument { expected, .. }
-            | Self::WrongType { expected, .. }
-            | Self::UnknownWord { expected, .. }
-            | Self::OutOfRange { expected, .. } => expected.to_string(),
-            Self::Excluded(..) | Self::DuplicateNode(_) | Self::DuplicateProperty(_) => {
-                "remove one of them".to_owned()
-            }
-            Self::SmallBuffer(_) => "give the buffer a larger `size=`".to_owned(),
-            Self::DeadExpectation => {
-                "the first `expect` for a runtime is used: put this one before it, or remove it"
-                    .to_owned()
-            }
-            Self::MissingNode { missing, .. } => format!("expected `{missing} …` in its block"),
-            Self::NeverRaised { needed, .. } => needed.help(),
-            Self::Without(part, other) => format!("add `{other}`, or remove `{part}`"),
-            Self::ExtraBlock(_) => "expected the end of the line".to_owned(),
-            Self::InlinedExit => {
-                "remove `on`, or what leaves the function or names it otherwise".to_owned()
-            }
-            Self::CatchWithoutTry => "expected `try { … }` before it".to_owned(),
-            Self::ClauseWithoutGuarded(_) => "expected `guarded { … }` before it".to_owned(),
-            Self::FilterWithoutCatch => "expected `on-catch { … }` after it".to_owned(),
-            Self::StopPlace => "expected one of: `after=`, `at=`, `callback=`, `hook=`, \"end\"; \
-                                `instruction=` goes with `at=` a function, `visit=` with `at=` or `callback=`"
-                .to_owned(),
-            Self::Syntax(error) => error.help()?.to_owned(),
-            Self::SnapshotOfNothing => {
-                "expected `stack { … }` beside it, or `stop … { … }` around it".to_owned()
-            }
-            Self::NoPreviousStop => {
-                "expected a `stop` of that thread before this one, and in this \
-                                     one its position"
-                    .to_owned()
-            }
-            Self::NoInstruction { count, .. } => {
-                format!("its instructions are 0 to {}", count.saturating_sub(1))
-            }
-            _ => return None,
-        };
-        Some(help)
-    }
 }
 
-impl SyntaxError {
-    const fn help(self) -> Option<&'static str> {
-        Some(match self {
-            Self::UnclosedString => "expected `\"`",
-            Self::UnclosedComment => "expected `*/`",
-            Self::UnclosedBlock => "expected `}`",
-            Self::Escape => r#"expected one of: \\ \" \n \r \t \b \f \s \u{1 to 6 hex digits}"#,
-            Self::Number => "expected decimal digits, or 0x and hexadecimal ones",
-            Self::Keyword | Self::ReservedWord => "expected one of: `#true`, `#false`",
-            Self::NodeName => "expected a word or a string; numbers and blocks come after it",
-            Self::Entry => "expected an argument, a property, a block, `;`, or the line's end",
-            Self::Space => "a string before it may lack its end; there are no commas",
-            Self::BehindBlock => "expected `;`, `}`, or the line's end",
-            Self::Slashdash => "expected a node's name after it, or a value; not a block",
-            _ => return None,
-        })
-    }
+/// Returns a character in quotes, with its number if it looks like another one.
+pub(crate) fn character(c: char) -> String {
+    if c.is_ascii() { format!("`{c}`") } else { format!("`{c}` (U+{:04X})", u32::from(c)) }
 }
 
 fn arguments(limit: usize) -> String {

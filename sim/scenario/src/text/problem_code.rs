@@ -20,6 +20,8 @@ macro_rules! codes {
 
 codes! {
     "foreign": Foreign,
+    "empty": Empty,
+    "function-name": FunctionTwice FunctionCharacter,
     "syntax": Syntax Kdl,
     "unknown-node": UnknownNode,
     "duplicate-node": DuplicateNode,

@@ -33,7 +33,35 @@ pub fn nearest<'a>(found: &str, allowed: &[&'a str]) -> Option<&'a str> {
         })
         // A partial word may be the start of a longer one.
         .min_by_key(|(distance, name)| (*distance, !name.starts_with(found)));
-    near.map(|(_, name)| name)
+    near.map(|(_, name)| name).or_else(|| continued(found, allowed))
+}
+
+/// Returns the shortest allowed name that begins with a part of a word.
+fn continued<'a>(found: &str, allowed: &[&'a str]) -> Option<&'a str> {
+    let begins = |name: &&&str| {
+        let start = name.get(..found.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(found))
+    };
+    let longer = allowed.iter().take(SUGGEST_LIMIT).filter(begins);
+    longer.copied().filter(|_| found.len() >= LEAST_START).min_by_key(|name| name.len())
+}
+
+/// Length of the shortest beginning of a name that stands for it, in bytes.
+const LEAST_START: usize = 3;
+
+/// Returns where two names differ that look the same: in a character beyond ASCII.
+fn lookalike(found: &str, near: &str) -> Option<String> {
+    let mut pairs = found.chars().zip(near.chars()).zip(1..);
+    let ((one, other), number) = pairs.find(|((one, other), _)| one != other)?;
+    let is_other =
+        one.is_ascii() != other.is_ascii() && found.chars().count() == near.chars().count();
+    is_other.then(|| {
+        format!(
+            "they differ in character {number}: `{one}` is U+{:04X}, not `{other}`, U+{:04X}; ",
+            u32::from(one),
+            u32::from(other)
+        )
+    })
 }
 
 /// Returns a hint with the allowed names, each once, and a similar one in the first place. Of a long
@@ -47,7 +75,10 @@ pub(crate) fn suggest<S: AsRef<str>>(found: &str, allowed: &[S], what: &str) -> 
         return "none is defined".to_owned();
     }
     let near = nearest(found, &allowed);
-    let meant = near.map_or_else(String::new, |name| format!("did you mean `{name}`? "));
+    let meant = near.map_or_else(String::new, |name| {
+        let looks = lookalike(found, name).unwrap_or_default();
+        format!("did you mean `{name}`? {looks}")
+    });
     let (count, close) = (allowed.len(), similar(found, &allowed));
     if count <= LIST_LIMIT || near.is_none() && close.len() < NEAREST_LEAST {
         // Few near names say little to a reader whose word is another one.

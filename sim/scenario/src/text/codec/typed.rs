@@ -310,8 +310,17 @@ fn registers(text: &str) -> Option<Vec<Gpr>> {
     (!registers.is_empty() && !twice).then_some(registers)
 }
 
-fn hresult(text: &str) -> Option<HResult> {
-    HResult::NAMED.iter().copied().find(|it| it.name() == Some(text))
+/// Prefixes of the names of HRESULTs, the longest first.
+const PREFIXES: [&str; 4] = ["CORPROF_E_STACKSNAPSHOT_", "CORPROF_E_", "E_", "S_"];
+
+/// Returns the HRESULT of a name, which may lack its prefix (`UNMANAGED_CTX`). Case does not count.
+#[must_use]
+pub fn hresult(text: &str) -> Option<HResult> {
+    let is_meant = |name: &str| {
+        let short = PREFIXES.iter().filter_map(|prefix| name.strip_prefix(prefix));
+        core::iter::once(name).chain(short).any(|name| name.eq_ignore_ascii_case(text))
+    };
+    HResult::NAMED.iter().copied().find(|it| it.name().is_some_and(is_meant))
 }
 
 /// Converts a number in a place for one, or where names are allowed besides.

@@ -83,11 +83,37 @@ const fn shape(rule: ProgramRule) -> &'static [&'static str] {
     }
 }
 
+/// Returns the problem that a violated rule is.
+fn broken(scenario: &Scenario, places: &Places<'_>, error: &ProgramError) -> (Span, ProblemKind) {
+    let span = places.of(error);
+    let kind = match error.rule {
+        ProgramRule::FunctionCount if places.0.is_empty() => ProblemKind::Empty,
+        ProgramRule::Name => named_wrongly(scenario, places, error.function),
+        rule => ProblemKind::Rule(rule),
+    };
+    (span, kind)
+}
+
+/// Returns the problem of a function's name: one that another function has, or a character that no name has.
+fn named_wrongly(scenario: &Scenario, places: &Places<'_>, wrong: FunctionIndex) -> ProblemKind {
+    let functions = &scenario.program.functions;
+    let name = functions.get(wrong.index()).map_or("", |function| &function.name);
+    if let Some(first) = functions.iter().take(wrong.index()).position(|other| other.name == name) {
+        let first = places.node("function", first);
+        return ProblemKind::FunctionTwice { name: name.to_owned(), first };
+    }
+    let is_allowed = |c: &char| c.is_ascii_alphanumeric() || "_.:+<>`".contains(*c);
+    match name.chars().find(|c| !is_allowed(c)) {
+        Some(found) => ProblemKind::FunctionCharacter { found },
+        None => ProblemKind::Rule(ProgramRule::Name),
+    }
+}
+
 /// Reports the first rule that the program violates, and the problems of threads.
 pub(super) fn check(scenario: &Scenario, nodes: &[Node<'_>], problems: &mut Problems) {
     let places = Places(nodes);
     if let Err(error) = scenario.program.check() {
-        problems.push((places.of(&error), ProblemKind::Rule(error.rule)));
+        problems.push(broken(scenario, &places, &error));
         return;
     }
     let mut names = BTreeSet::new();

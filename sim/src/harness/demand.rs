@@ -1,5 +1,6 @@
 //! Demands on a walker: what a text's test passes with.
 
+use super::mixed_walker::OnSystem;
 use super::{JudgeError, Scores, StackWalker, WalkerVerdict, judge};
 use core::fmt;
 use core::fmt::Write as _;
@@ -12,6 +13,9 @@ pub enum Demand<'w> {
     /// The walk reports nothing that is false, and finds at least as many frames as this walker does: for instance
     /// [`Sampler`](super::Sampler), or the last release of your own. A walk may give up where that one does.
     NoWorseThan(&'w (dyn StackWalker + Sync)),
+    /// The same with the walker of `clr-walker` as the other one, by the policy that a profiler takes on the system: seeded
+    /// on Windows, in the handler of a signal on Unix.
+    LikeMixedWalker,
 }
 
 impl fmt::Debug for Demand<'_> {
@@ -19,6 +23,7 @@ impl fmt::Debug for Demand<'_> {
         f.write_str(match self {
             Self::Complete => "Complete",
             Self::NoWorseThan(_) => "NoWorseThan",
+            Self::LikeMixedWalker => "LikeMixedWalker",
         })
     }
 }
@@ -43,17 +48,28 @@ impl Failures {
     }
 }
 
-/// Walks the threads of a text. Returns the verdicts, and a message if one of them does not meet the demand.
+/// The walks of a text.
+pub(super) struct Walked {
+    pub(super) verdicts: Vec<WalkerVerdict>,
+    /// A message if a walk does not meet the demand.
+    pub(super) failures: Option<String>,
+    #[cfg_attr(not(feature = "harness"), expect(dead_code, reason = "`main` asks for it"))]
+    /// True if neither this walker nor the other one finds a frame: that is no success.
+    pub(super) is_void: bool,
+}
+
+/// Walks the threads of a text.
 pub(super) fn walk_text(
     walker: &(impl StackWalker + ?Sized),
     demand: Demand<'_>,
     name: &str,
     text: &str,
-) -> Result<(Vec<WalkerVerdict>, Option<String>), JudgeError> {
+) -> Result<Walked, JudgeError> {
     let verdicts = judge(walker, text)?;
     let peers = match demand {
         Demand::Complete => Vec::new(),
         Demand::NoWorseThan(peer) => judge(peer, text)?,
+        Demand::LikeMixedWalker => judge(&OnSystem, text)?,
     };
     let mut failures = Failures::default();
     for (index, verdict) in verdicts.iter().enumerate() {
@@ -66,8 +82,10 @@ pub(super) fn walk_text(
             failures.add(name, verdict, peer);
         }
     }
-    let message = (!failures.0.is_empty()).then(|| failures.0.join("\n"));
-    Ok((verdicts, message))
+    let mut all = verdicts.iter().chain(&peers);
+    let is_void = !peers.is_empty() && all.all(|verdict| verdict.score().found == 0);
+    let failures = (!failures.0.is_empty()).then(|| failures.0.join("\n"));
+    Ok(Walked { verdicts, failures, is_void })
 }
 
 /// Runs a walker on the threads of all texts, given as pairs of name and text. Returns its scores.
@@ -83,7 +101,7 @@ pub fn assert_all<'t>(
     let (mut scores, mut wrong) = (Scores::default(), Vec::new());
     for (name, text) in texts {
         match walk_text(walker, demand, name, text) {
-            Ok((verdicts, failures)) => {
+            Ok(Walked { verdicts, failures, .. }) => {
                 scores.add(name, &verdicts);
                 wrong.extend(failures);
             }

@@ -14,6 +14,17 @@ pub struct MixedWalker(
     pub Policy,
 );
 
+/// The walker of `clr-walker` by the policy that a profiler takes on the system: seeded on Windows, in the handler of a
+/// signal on Unix.
+pub(super) struct OnSystem;
+
+impl StackWalker for OnSystem {
+    fn walk(&self, target: &StoppedThread<'_, '_>, found: &mut Vec<Found>) -> Result<(), String> {
+        let is_unix = target.generation().is_unix();
+        MixedWalker(if is_unix { Policy::Signal } else { Policy::Seeded }).walk(target, found)
+    }
+}
+
 impl StackWalker for MixedWalker {
     fn walk(&self, target: &StoppedThread<'_, '_>, found: &mut Vec<Found>) -> Result<(), String> {
         let Self(policy) = *self;

@@ -87,7 +87,8 @@ pub trait StackWalker {
 }
 
 /// Runs as the `main` of a test target with `harness = false`: one named test for each text, which passes if all of its
-/// walks meet the demand. Tests of texts without a thread that can be walked are ignored. At the end the scores are
+/// walks meet the demand. Tests of texts without a thread that can be walked, or in which neither the walker nor the one
+/// that it is compared with finds a frame, are ignored. At the end the scores are
 /// printed, of the tests that ran.
 ///
 /// The usual arguments of test programs are accepted, so `cargo test NAME` and nextest work.
@@ -97,18 +98,21 @@ pub fn main<W: StackWalker + Sync>(
     demand: Demand<'static>,
     texts: impl IntoIterator<Item = (String, &'static str)>,
 ) -> std::process::ExitCode {
+    use demand::Walked;
     use libtest_mimic::{Arguments, Completion, Trial};
     use std::sync::{Arc, Mutex, PoisonError};
     let scores = Arc::new(Mutex::new(Scores::default()));
     let trial = |(name, text): (String, &'static str)| {
         let scores = Arc::clone(&scores);
         Trial::ignorable_test(name.clone(), move || {
-            let (verdicts, failures) = demand::walk_text(walker, demand, &name, text)
-                .map_err(|error| format!("{name}: {error}"))?;
+            let walked = demand::walk_text(walker, demand, &name, text);
+            let Walked { verdicts, failures, is_void } =
+                walked.map_err(|error| format!("{name}: {error}"))?;
             scores.lock().unwrap_or_else(PoisonError::into_inner).add(&name, &verdicts);
             match failures {
                 Some(failures) => Err(failures.into()),
                 None if verdicts.is_empty() => Ok(Completion::ignored_with("no thread to walk")),
+                None if is_void => Ok(Completion::ignored_with("no walker finds a frame")),
                 None => Ok(Completion::Completed),
             }
         })

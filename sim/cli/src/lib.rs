@@ -17,16 +17,20 @@ mod report;
 mod tests;
 
 use args::{Cli, Command, renamed};
+use clap::error::ErrorKind;
 use clr_explore::is_visible;
+use clr_scenario::meaning;
 use commands::{
     begin, compare, derived, diagnose, emit, explain, explore, fmt, generate, import, inspect,
     lint, list, matrix, minimize, new, replay, rules, run, runtimes, show, trace,
 };
 use render::clean::Clean;
 use render::console::{Console, Quiet};
-use render::error::CliError;
+use render::error::{CliError, Diagnostic};
+use render::fit::Fit;
+use render::json::write_json;
 use render::style::marked;
-use render::wrap::{fit_terminal, width};
+use render::wrap::{fit_terminal, terminal, width};
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal as _};
 use std::process::ExitCode;
@@ -44,6 +48,8 @@ const INCOMPLETE: u8 = 3;
 /// Runs the tool with the arguments, streams and terminal of this process.
 #[must_use]
 pub fn main() -> ExitCode {
+    #[cfg(feature = "pages")]
+    derived::pages::answer_shell();
     // The streams remove colours if the terminal cannot show them, or NO_COLOR is set.
     let mut out = BufWriter::new(Quiet::new(anstream::stdout()));
     let mut err = Quiet::new(anstream::stderr());
@@ -61,14 +67,15 @@ pub fn main() -> ExitCode {
 fn run_tool(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) -> u8 {
     let args: Vec<_> = args.into_iter().collect();
     let json = args.iter().any(|arg| arg == "--json");
-    let (mut out, mut err) = (Clean::new(&mut *console.out), Clean::new(&mut *console.err));
+    let parsed = Cli::parse_within(args.clone(), width());
+    let has_lines = !json && parsed.as_ref().is_ok_and(|cli| !cli.prints_document());
+    let fit = Fit::new(&mut *console.out, terminal().filter(|_| has_lines));
+    let (mut out, mut err) = (Clean::new(fit), Clean::new(&mut *console.err));
     let console = &mut Console { out: &mut out, err: &mut err, json, ..*console };
-    let result = match renamed(&args) {
-        Some(error) => Err(error),
-        None => match Cli::parse_within(args.clone(), width()) {
-            Ok(cli) => command(cli, console),
-            Err(answer) => help_or_usage(&answer, &args, console),
-        },
+    let result = match (renamed(&args), parsed) {
+        (Some(error), _) => Err(error),
+        (None, Ok(cli)) => command(cli, console),
+        (None, Err(answer)) => help_or_usage(&answer, &args, console),
     };
     let result = result.and_then(|code| {
         console.out.flush()?;
@@ -139,8 +146,19 @@ fn help_or_usage(
     if answer.use_stderr() {
         // An argument may have sequences, and would pass as styles.
         let is_plain = args.iter().all(|arg| arg.to_string_lossy().chars().all(is_visible));
-        let text = if is_plain { marked(&text.ansi().to_string()) } else { text.to_string() };
+        let plain = text.to_string();
+        let text = if is_plain { marked(&text.ansi().to_string()) } else { plain.clone() };
         write!(console.err, "{text}")?;
+        let unknown = match answer.kind() {
+            ErrorKind::InvalidSubcommand => args.get(1).and_then(|word| meaning(word.to_str()?)),
+            _ => None,
+        };
+        if let Some(meaning) = &unknown {
+            writeln!(console.err, "\n  here: {}", meaning.here)?;
+        }
+        if console.json {
+            write_json(&Diagnostic::usage(&plain, unknown.map(|it| it.here)), console)?;
+        }
         Ok(UNUSABLE)
     } else {
         write!(console.out, "{}", marked(&text.ansi().to_string()))?;

@@ -18,6 +18,7 @@ mod inspect;
 mod lint;
 mod lsp;
 mod mistakes;
+mod people;
 mod programs;
 mod readme;
 mod recordings;

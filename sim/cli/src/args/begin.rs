@@ -1,5 +1,6 @@
 //! Arguments of the commands for other tools: `gen`, `lsp`.
 
+use super::Json;
 use crate::output::Replacing;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -8,14 +9,18 @@ const GEN_EXAMPLES: &str = "\
 Examples:
   clrsim gen completions bash > ~/.local/share/bash-completion/completions/clrsim
   clrsim gen man -o ~/.local/share/man/man1
-  clrsim gen schema > clrsim.schema.json";
+  clrsim gen schema > clrsim.schema.json
+  clrsim gen words --json > words.jsonl";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
   clrsim gen completions bash > ~/.local/share/bash-completion/completions/clrsim
   clrsim gen completions zsh > ~/.zfunc/_clrsim
   clrsim gen completions fish > ~/.config/fish/completions/clrsim.fish
-  clrsim gen completions powershell >> $PROFILE";
+  clrsim gen completions powershell >> $PROFILE
+
+The shell asks this tool what fits: commands, options, paths, the names of embedded files, of
+runtimes and of rules.";
 
 const MAN_EXAMPLES: &str = "\
 Examples:
@@ -31,8 +36,20 @@ Examples:
   clrsim gen schema > clrsim.schema.json
   clrsim gen schema text > scenario.schema.json
 
-A node of a scenario is, in JSON, an object: name, arguments, properties, children. In the output an
-object and the objects in it have fields of one section of the tables in sim/cli/src/schema.md.";
+A node of a scenario is, in JSON, an object: name, arguments, properties, children. The schema of the
+output is made of what this tool prints; sim/cli/src/schema.md says what the fields mean.";
+
+const WORDS_EXAMPLES: &str = "\
+Examples:
+  clrsim gen words SIGUSR1 FunctionEnter
+  clrsim gen words --json > words.jsonl
+
+Public names of the profiling interfaces are among them. With --json an object a line: kind (word),
+word, here (what scenarios have for it), find (words that clrsim list and the site's search know).
+
+Exit codes:
+  0  the words were printed
+  2  the arguments are wrong, or a word is none of these";
 
 /// Print or write what other tools read about this one.
 #[derive(Debug, Args)]
@@ -47,6 +64,7 @@ pub(crate) enum Gen {
     Completions(CompletionsArgs),
     Man(ManArgs),
     Schema(SchemaArgs),
+    Words(WordsArgs),
 }
 
 /// The subject of a schema.
@@ -65,6 +83,18 @@ pub(crate) struct SchemaArgs {
     /// What it describes
     #[arg(value_name = "SUBJECT", default_value = "output")]
     pub(crate) of: SchemaOf,
+}
+
+/// Print the words of the field, and what scenarios have for each: for searches and for editors.
+#[derive(Debug, Args)]
+#[command(after_help = WORDS_EXAMPLES)]
+pub(crate) struct WordsArgs {
+    /// Only these words [default: all]
+    #[arg(value_name = "WORD")]
+    pub(crate) words: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) json: Json,
 }
 
 /// Print the completions of this command line for a shell.

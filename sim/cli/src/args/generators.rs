@@ -5,6 +5,7 @@ use crate::output::Replacing;
 use clap::{Args, ValueEnum};
 use clr_runtime::clause::Clause;
 use clr_runtime::profiling::HResult;
+use clr_scenario::{hresult, nearest};
 use std::path::PathBuf;
 
 const GENERATE_EXAMPLES: &str = "\
@@ -60,24 +61,23 @@ pub(crate) enum GenerateKind {
 /// Results without an HRESULT that `--hresult` accepts too.
 const WITHOUT_HRESULT: [&str; 4] = ["killed", "access-violation", "blocked", "endless"];
 
-/// Prefixes of the names of HRESULTs, the longest first.
-const PREFIXES: [&str; 4] = ["CORPROF_E_STACKSNAPSHOT_", "CORPROF_E_", "E_", "S_"];
-
 /// Parses an HRESULT as the tool prints it: a number or a name.
 fn ending(text: &str) -> Result<String, String> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     let number = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).map(HResult);
-    let is_meant = |name: &str| {
-        let short = PREFIXES.iter().filter_map(|prefix| name.strip_prefix(prefix));
-        std::iter::once(name).chain(short).any(|name| name.eq_ignore_ascii_case(text))
-    };
-    let named = || HResult::NAMED.iter().copied().find(|it| it.name().is_some_and(is_meant));
+    let named = || hresult(text);
     let word = || WITHOUT_HRESULT.contains(&text).then(|| text.to_owned());
     let found = number.or_else(named).map(|found| found.to_string()).or_else(word);
     found.ok_or_else(|| {
-        "there is no such HRESULT; say a number, such as 0x8013135F, or a name, such as \
-         CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, UNMANAGED_CTX or E_FAIL"
-            .to_owned()
+        let names: Vec<_> = HResult::NAMED.iter().filter_map(|it| it.name()).collect();
+        match nearest(text, &names) {
+            Some(near) => format!("there is no such HRESULT; did you mean {near}?"),
+            None => {
+                "there is no such HRESULT; say a number, such as 0x8013135F, or a name, such as \
+                     CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, UNMANAGED_CTX or E_FAIL"
+                    .to_owned()
+            }
+        }
     })
 }
 

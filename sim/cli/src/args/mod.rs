@@ -1,6 +1,8 @@
 //! Arguments of the commands.
 
 mod begin;
+#[cfg(feature = "pages")]
+mod candidates;
 mod generators;
 mod histories;
 mod host;
@@ -15,7 +17,7 @@ mod snapshot_call;
 
 #[cfg(feature = "pages")]
 pub(crate) use begin::{CompletionsArgs, ManArgs};
-pub(crate) use begin::{Gen, GenArgs, LspArgs, SchemaArgs, SchemaOf};
+pub(crate) use begin::{Gen, GenArgs, LspArgs, SchemaArgs, SchemaOf, WordsArgs};
 pub(crate) use generators::{GenerateArgs, GenerateKind, MinimizeArgs};
 pub(crate) use histories::{
     DrawArgs, ExploreArgs, ReplayArgs, SearchArgs, SettingsArgs, StrategyChoice,
@@ -39,6 +41,8 @@ use snapshot_call::CallArgs;
 use crate::output::Replacing;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+#[cfg(feature = "pages")]
+use clap_complete::engine::ArgValueCompleter;
 use clr_runtime::clause::Chapter;
 use clr_runtime::generation::{Generation, Generations};
 use clr_sim::book::references::{Reference, find};
@@ -267,6 +271,26 @@ impl Cli {
     }
 }
 
+impl Cli {
+    /// Returns true if the output is a text for a file or for another program, whose lines must stay as they are.
+    pub(crate) fn prints_document(&self) -> bool {
+        match &self.command {
+            Some(Command::Run(args)) => args.bless || args.format.is_some(),
+            Some(Command::Lint(args)) => args.format.is_some(),
+            Some(Command::List(args)) => args.print.is_some(),
+            Some(
+                Command::New(_)
+                | Command::Fmt(_)
+                | Command::Import(_)
+                | Command::Generate(_)
+                | Command::Lsp(_)
+                | Command::Gen(_),
+            ) => true,
+            _ => false,
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunArgs),
@@ -305,6 +329,7 @@ pub(crate) struct ShowArgs {
     /// A recording of walks, a file of vectors or fuzz records, an x86-64 PE or ELF image, or the name
     /// of an embedded one
     #[arg(value_name = "FILE")]
+    #[cfg_attr(feature = "pages", arg(add = ArgValueCompleter::new(candidates::files)))]
     pub(crate) file: PathBuf,
 
     /// Of vectors and fuzz records: which case, counted from 0 [default: the first one]
@@ -332,6 +357,7 @@ pub(crate) struct ExplainArgs {
     /// A recording of walks (*.walks.jsonl.gz or *.walks.jsonl), a scenario (*.kdl), or the name of an
     /// embedded one
     #[arg(value_name = "FILE")]
+    #[cfg_attr(feature = "pages", arg(add = ArgValueCompleter::new(candidates::files)))]
     pub(crate) file: PathBuf,
 
     #[command(flatten)]
@@ -407,6 +433,7 @@ pub(crate) struct EmitArgs {
 pub(crate) struct RulesArgs {
     /// Only these (C-014, 14, "§2.6", "Row 13a", H-08, D-15, E-6, G17) [default: all clauses]
     #[arg(value_name = "ID", value_parser = find)]
+    #[cfg_attr(feature = "pages", arg(add = ArgValueCompleter::new(candidates::rules)))]
     pub(crate) ids: Vec<&'static Reference>,
 
     #[command(flatten)]
@@ -426,6 +453,7 @@ pub(crate) struct RulesArgs {
 pub(crate) struct RuntimesArgs {
     /// Print the answers of these: names of runtimes, or of sets of them [default: an overview]
     #[arg(value_name = "RUNTIMES", value_parser = sets)]
+    #[cfg_attr(feature = "pages", arg(add = ArgValueCompleter::new(candidates::runtimes)))]
     pub(crate) runtimes: Vec<Generations>,
 
     /// Print what two runtimes answer differently

@@ -1,10 +1,14 @@
 //! Arguments that several commands have.
 
+#[cfg(feature = "pages")]
+use super::candidates;
 use crate::output::Replacing;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+#[cfg(feature = "pages")]
+use clap_complete::engine::ArgValueCompleter;
 use clr_runtime::generation::{Generation, Generations};
-use clr_scenario::nearest;
+use clr_scenario::{meaning, nearest};
 use clr_unwind::compat::Rules;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -16,6 +20,7 @@ use std::time::Duration;
 pub(crate) struct ScenarioArg {
     /// A scenario (*.kdl), or the name of an embedded one
     #[arg(id = "scenario", value_name = "SCENARIO")]
+    #[cfg_attr(feature = "pages", arg(add = ArgValueCompleter::new(candidates::scenarios)))]
     pub(crate) path: PathBuf,
 }
 
@@ -24,6 +29,7 @@ pub(crate) struct On {
     /// The runtimes: names of runtimes, or windows, unix, clr4, new, framework, coreclr-3.1, net9,
     /// net10 [default: all, or those that the scenario is for]
     #[arg(long = "on", id = "on", value_name = "RUNTIMES", value_parser = sets)]
+    #[cfg_attr(feature = "pages", arg(add = ArgValueCompleter::new(candidates::runtimes)))]
     pub(crate) runtimes: Option<Generations>,
 }
 
@@ -172,7 +178,9 @@ impl RulesArg {
 pub(super) fn sets(words: &str) -> Result<Generations, String> {
     let mut set = Generations::NONE;
     for word in words.split([',', ' ']).filter(|word| !word.is_empty()) {
-        set = set.with(Generations::from_word(word).ok_or_else(|| no_runtime(word))?);
+        let known = Generations::from_word(word);
+        let known = known.or_else(|| Generations::from_word(&word.to_lowercase()));
+        set = set.with(known.ok_or_else(|| no_runtime(word))?);
     }
     if set.is_empty() { Err("no runtime is named".to_owned()) } else { Ok(set) }
 }
@@ -181,8 +189,13 @@ pub(super) fn sets(words: &str) -> Result<Generations, String> {
 fn no_runtime(word: &str) -> String {
     let names: Vec<_> = Generations::all_words().collect();
     let near = nearest(word, &names);
-    let near = near.map_or_else(String::new, |near| format!("did you mean {near}? "));
-    format!("there is no runtime {word}; {near}they are: {}", names.join(", "))
+    match (near, meaning(word)) {
+        (Some(near), _) => {
+            format!("there is no runtime {word}; did you mean {near}? clrsim runtimes lists all")
+        }
+        (None, Some(meaning)) => format!("there is no runtime {word}: {}", meaning.here),
+        (None, None) => format!("there is no runtime {word}; they are: {}", names.join(", ")),
+    }
 }
 
 /// Returns a parser of the names of generations.

@@ -18,7 +18,8 @@ use std::time::Duration;
 
 /// The result for one text.
 #[derive(Serialize)]
-struct Blessed<'b> {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct Blessed<'b> {
     kind: &'static str,
     file: &'b str,
     changed: bool,

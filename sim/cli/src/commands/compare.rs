@@ -30,7 +30,8 @@ const CELL: usize = 5;
 
 /// A thread, on runtimes where all policies find the same.
 #[derive(Serialize)]
-struct Comparison {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct Comparison {
     kind: &'static str,
     file: String,
     /// Index of the stop; `None` in a stack placed by hand.
@@ -46,6 +47,7 @@ struct Comparison {
 
 /// The result of a walk by one policy.
 #[derive(Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Column {
     policy: &'static str,
     /// The profiler that works by this policy, in words.
@@ -61,6 +63,7 @@ struct Column {
 
 /// A gap of a walk, in words.
 #[derive(Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct GapWords {
     /// Number of rows before the gap.
     before: usize,
@@ -71,6 +74,7 @@ struct GapWords {
 
 /// A frame.
 #[derive(Clone, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Row {
     /// Kind of the frame's code.
     code: &'static str,

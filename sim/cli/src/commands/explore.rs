@@ -30,7 +30,8 @@ use serde::Serialize;
 
 /// The result of a search on one runtime, for JSON.
 #[derive(Serialize)]
-struct Explored<'e> {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct Explored<'e> {
     kind: &'static str,
     file: &'e str,
     generation: &'static str,
@@ -69,6 +70,7 @@ struct Explored<'e> {
 
 /// The part of all interleavings that was searched.
 #[derive(Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Share {
     everything: bool,
     millionths: u32,
@@ -79,6 +81,7 @@ struct Share {
 
 /// A documented rule that was broken without harm.
 #[derive(Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Broken {
     rule: String,
     replay: String,
@@ -115,6 +118,7 @@ struct Found {
 
 /// A failed interleaving with the arguments that replay it.
 #[derive(Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct FailedHistory {
     number: u64,
     replay: String,
@@ -286,6 +290,10 @@ fn head(
         "{by}, seed {seed}, at most {schedules} interleavings on each runtime{rules}{faults}"
     );
     writeln!(console.out, "  {DIM}{what}{DIM:#}")?;
+    if scenario.profiler.is_none() {
+        let what = "note: the scenario has no `profiler`: nothing acts beside its program, so little can fail";
+        writeln!(console.out, "  {DIM}{what}{DIM:#}")?;
+    }
     Ok(())
 }
 

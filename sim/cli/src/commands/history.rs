@@ -1,7 +1,7 @@
 //! Interleavings of texts in commands: their strings, and searches on several threads.
 
 use crate::args::{Jobs, SettingsArgs, Timeout};
-use crate::commands::smaller::{Output, head, is_smaller, write_text};
+use crate::commands::smaller::{Output, compact, head, is_smaller, write_text};
 use crate::input::program::ProgramFixture;
 use crate::input::{Source, slashed};
 use crate::interrupt::{Cut, Patience};
@@ -121,7 +121,7 @@ pub(crate) fn search(
     (jobs, limit): (Jobs, Timeout),
     console: &Console<'_>,
 ) -> Result<Searched, RunOnError> {
-    let progress = Progress::with_rate(console.progress, budget.schedules, generation.to_string());
+    let progress = Progress::with_rate(console.progress, budget.schedules, generation.name());
     let patience = Patience::new(limit.limit());
     let found = search_with(scenario, generation, budget, (jobs, patience), &progress);
     progress.finish();
@@ -235,7 +235,8 @@ pub(crate) fn write_smallest(
     };
     let original = &fixture.text;
     let small = small.to_string();
-    let candidates = [head(original) + &small, small];
+    let (head, compact) = (head(original), compact(&small));
+    let candidates = [head.clone() + &small, head + &compact, small, compact];
     // The search has judged the text; it says the same with and without its head.
     let smaller = candidates.iter().find(|text| is_smaller(text, original));
     writeln!(console.out)?;

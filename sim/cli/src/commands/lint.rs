@@ -74,7 +74,7 @@ impl Run<'_> {
         let function = args.function.wanted.as_deref();
         let wanted = wanted(&code, region, &linter, function);
         let len = linter.ranges().len();
-        let progress = Progress::with_rate(console.progress, len as u64, source.name.clone());
+        let progress = Progress::with_rate(console.progress, len as u64, &source.name);
         let whole = wanted.clone().unwrap_or(0..u32::MAX);
         let mut report = linter.run(&whole, args.jobs.count(), &mut |done| {
             if done % STEP == 0 {

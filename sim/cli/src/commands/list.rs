@@ -12,15 +12,22 @@ use crate::render::words::counted;
 use crate::render::wrap::{width, wrapped};
 use crate::report::snapshot::chapter;
 use clr_runtime::clause::Clause;
+use clr_scenario::meaning;
 use serde::Serialize;
+use std::iter;
 use std::path::PathBuf;
 
 /// Indentation of a text's description.
 const INDENT: &str = "      ";
 
+/// The error if nothing is listed.
+const NOTHING: &str =
+    "no scenario meets all conditions; try fewer of PATH, WORD, --chapter, --tag and --clause";
+
 /// A text.
 #[derive(Serialize)]
-struct Listed {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct Listed {
     kind: &'static str,
     chapter: String,
     file: String,
@@ -81,15 +88,17 @@ fn results(fixture: &ProgramFixture) -> Vec<String> {
 }
 
 impl ListArgs {
-    /// Returns the paths among the arguments, and the words in lower case. A word is neither there nor
+    /// Returns the paths among the arguments, and the words. A word is neither there nor
     /// has the form of a path.
     fn paths_and_words(&self) -> (Vec<PathBuf>, Vec<String>) {
         let is_path = |path: &PathBuf| {
             let name = slashed(path);
-            path.exists() || name.contains('/') || name.ends_with(PROGRAM)
+            path.exists()
+                || name.ends_with(PROGRAM)
+                || name.contains('/') && meaning(&name).is_none()
         };
         let (paths, words): (Vec<_>, Vec<_>) = self.paths.iter().cloned().partition(is_path);
-        let words = words.iter().map(|word| word.to_string_lossy().to_lowercase());
+        let words = words.iter().map(|word| word.to_string_lossy().into_owned());
         (paths, words.collect())
     }
 
@@ -101,13 +110,61 @@ impl ListArgs {
 }
 
 impl Listed {
-    /// Returns true if the text has a word, given in lower case, in its name, description, tags,
+    /// Returns true if the text has one of the words, given in lower case, in its name, description, tags,
     /// clauses or outcomes.
-    fn has(&self, word: &str) -> bool {
+    fn has(&self, words: &Wanted) -> bool {
         let parts = [Some(&self.file), self.shows.as_ref()].into_iter().flatten();
         let mut parts = parts.chain(&self.tags).chain(&self.clauses).chain(&self.results);
-        parts.any(|part| part.to_lowercase().contains(word))
+        parts.any(|part| words.is_in(part))
     }
+}
+
+/// A word, and what this project calls the same thing.
+struct Wanted(Vec<String>);
+
+impl Wanted {
+    fn new(word: &str) -> Self {
+        let others = meaning(word).map(|meaning| meaning.find).unwrap_or_default();
+        let words = iter::once(word).chain(others).map(str::to_lowercase);
+        Self(words.collect())
+    }
+
+    /// Returns true if one of the words is part of a text.
+    fn is_in(&self, text: &str) -> bool {
+        let text = text.to_lowercase();
+        self.0.iter().any(|word| text.contains(word))
+    }
+}
+
+/// The texts that meet all conditions.
+struct Found {
+    listed: Vec<Listed>,
+    /// True if the words are in what the texts say, and not in what is said of them.
+    by_content: bool,
+}
+
+/// Returns the texts that `args` name. Words that are in the description of no text are looked for in all of each.
+fn find_all(args: &ListArgs) -> Result<Found, CliError> {
+    let (paths, words) = args.paths_and_words();
+    let words: Vec<_> = words.iter().map(|word| Wanted::new(word)).collect();
+    let (mut listed, mut by_content) = (Vec::new(), Vec::new());
+    for source in input::sources(&paths)?.iter().filter(|source| source.is_program()) {
+        let fixture = ProgramFixture::read(source)?;
+        if !args.wants(&source.name, &fixture) {
+            continue;
+        }
+        let text = Listed::new(&source.name, &fixture);
+        if words.iter().all(|word| text.has(word)) {
+            listed.push(text);
+        } else if listed.is_empty() {
+            let content = source.read_text()?;
+            by_content.extend(words.iter().all(|word| word.is_in(&content)).then_some(text));
+        }
+    }
+    if listed.is_empty() && !by_content.is_empty() {
+        return Ok(Found { listed: by_content, by_content: true });
+    }
+    Ok(Found { listed, by_content: false })
 }
 
 /// Lists the texts that `args` name and returns the exit code.
@@ -116,25 +173,18 @@ pub(crate) fn list(args: &ListArgs, console: &mut Console<'_>) -> Result<u8, Cli
         write!(console.out, "{}", find(&slashed(name))?.read_content()?)?;
         return Ok(PASSED);
     }
-    let mut listed = Vec::new();
-    let (paths, words) = args.paths_and_words();
-    for source in input::sources(&paths)? {
-        if !source.is_program() {
-            continue;
-        }
-        let fixture = ProgramFixture::read(&source)?;
-        if args.wants(&source.name, &fixture) {
-            let text = Listed::new(&source.name, &fixture);
-            if words.iter().all(|word| text.has(word)) {
-                listed.push(text);
-            }
-        }
-    }
+    let Found { mut listed, by_content } = find_all(args)?;
     if listed.is_empty() {
-        return Err(CliError::new(
-            "list",
-            "no scenario meets all conditions; try fewer of PATH, WORD, --chapter, --tag and --clause",
-        ));
+        let (_, words) = args.paths_and_words();
+        let meaning =
+            words.iter().find_map(|word| Some(format!("{word}: {}", meaning(word)?.here)));
+        return Err(CliError::new("list", meaning.unwrap_or_else(|| NOTHING.to_owned())));
+    }
+    if by_content && !args.json.wanted {
+        writeln!(
+            console.out,
+            "{DIM}no description has these words; in these scenarios they are written:{DIM:#}\n"
+        )?;
     }
     // Folders may be given in any order; within one, texts keep theirs.
     listed.sort_by(|one, other| one.chapter.cmp(&other.chapter));

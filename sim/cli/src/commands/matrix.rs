@@ -30,7 +30,8 @@ const UNDER_WINE: &str = "What was recorded of runtimes for Windows was recorded
 
 /// A snapshot on all runtimes.
 #[derive(Serialize)]
-struct Matrix {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct Matrix {
     kind: &'static str,
     file: String,
     /// Number of the snapshot in the text, from 1.
@@ -44,20 +45,27 @@ struct Matrix {
 
 /// The result of a snapshot on runtimes with the same result.
 #[derive(Default, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Column {
     runtimes: Runtimes,
     /// Result of the call.
     result: String,
     /// True if the text expects this result; `None` if it expects nothing.
     as_expected: Option<bool>,
-    /// The sentence of the call's story that decided the result.
+    /// The sentence of the call's story that decided the result, on the first runtime and on all that `also` does not name;
+    /// numbers that differ between these are left out.
     why: Option<Why>,
-    /// Reasons on runtimes of the column on which another rule gave the same result.
+    /// The sentences that decided on other runtimes of the column.
     also: Vec<OtherReason>,
-    /// The sentence at which the story parts from that of the first column.
+    /// The sentence at which the story parts from that of the first column, if it is the same on all runtimes but for
+    /// numbers.
     parts: Option<Why>,
+    /// The story on each runtime.
     #[serde(skip)]
-    story: Vec<StoryLine>,
+    stories: Vec<Vec<StoryLine>>,
+    /// The runtimes of the column with the first reason.
+    #[serde(skip)]
+    reasoned: Runtimes,
     #[serde(skip)]
     callbacks: Vec<Callback>,
     #[serde(skip)]
@@ -66,6 +74,7 @@ struct Column {
 
 /// The reason for a column's result on some of its runtimes.
 #[derive(Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct OtherReason {
     runtimes: Runtimes,
     #[serde(flatten)]
@@ -74,6 +83,7 @@ struct OtherReason {
 
 /// A callback of some columns.
 #[derive(Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Row {
     #[serde(flatten)]
     callback: Callback,
@@ -181,7 +191,7 @@ fn columns<'m>(
     }
     if let Some((first, others)) = columns.split_first_mut() {
         for column in others {
-            column.parts = parting(&column.story, &first.story).map(Why::from);
+            column.parts = column.parting_from(first);
         }
     }
     columns
@@ -194,15 +204,10 @@ impl OnRuntimes for Column {
 
     fn join(&mut self, other: Self) {
         self.runtimes.join(other.runtimes);
-        if first_clause(self.why.as_ref()) != first_clause(other.why.as_ref())
-            && let Some(why) = other.why
-        {
-            let mut known = self.also.iter_mut();
-            match known.find(|also| first_clause(Some(&also.why)) == first_clause(Some(&why))) {
-                Some(also) => also.runtimes.join(other.runtimes),
-                None => self.also.push(OtherReason { runtimes: other.runtimes, why }),
-            }
+        if let Some(why) = other.why {
+            self.add_reason(other.runtimes, why);
         }
+        self.stories.extend(other.stories);
         self.as_expected = self.as_expected.or(other.as_expected);
         for (own, other) in self.callbacks.iter_mut().zip(&other.callbacks).filter(|(a, b)| a != b)
         {
@@ -219,8 +224,9 @@ impl Column {
             runtimes: Runtimes::one(generation),
             result: found.outcome.to_string(),
             as_expected: expected.map(|(_, expected)| expected.differences(found).is_empty()),
+            reasoned: Runtimes::one(generation),
             why: deciding(&explained.story).map(Why::from),
-            story: explained.story.clone(),
+            stories: vec![explained.story.clone()],
             callbacks: callback::found(found),
             short: short(found.outcome),
             ..Self::default()
@@ -234,6 +240,36 @@ impl Column {
             short: "not made".to_owned(),
             ..Self::default()
         }
+    }
+
+    /// Adds the reason for the result on other runtimes.
+    fn add_reason(&mut self, runtimes: Runtimes, why: Why) {
+        let Some(first) = &mut self.why else {
+            (self.why, self.reasoned) = (Some(why), runtimes);
+            return;
+        };
+        if let Some(common) = first.common(&why) {
+            *first = common;
+            self.reasoned.join(runtimes);
+            return;
+        }
+        for also in &mut self.also {
+            if let Some(common) = also.why.common(&why) {
+                also.why = common;
+                also.runtimes.join(runtimes);
+                return;
+            }
+        }
+        self.also.push(OtherReason { runtimes, why });
+    }
+
+    /// Returns the sentence at which the story of each runtime parts from each of another column.
+    fn parting_from(&self, other: &Self) -> Option<Why> {
+        let pairs =
+            self.stories.iter().flat_map(|own| other.stories.iter().map(move |of| (own, of)));
+        let mut each = pairs.map(|(own, of)| parting(own, of).map(Why::from));
+        let first = each.next()??;
+        each.try_fold(first, |common, next| common.common(&next?))
     }
 
     fn is_like(&self, other: &Self, exact: bool) -> bool {
@@ -398,16 +434,16 @@ impl Column {
         };
         let of = in_words(self.runtimes.0);
         writeln!(out, "{HEAD}{}{HEAD:#} {of}: {}{expected}", letter(index), self.result)?;
-        let mut said = None;
-        for why in [&self.parts, &self.why].into_iter().flatten() {
-            if said != Some(why) {
-                write!(out, "    ")?;
-                why.write(4, narrow(), out)?;
-            }
-            said = Some(why);
+        if let Some(parts) = self.parts.as_ref().filter(|parts| self.why.as_ref() != Some(parts)) {
+            write!(out, "    ")?;
+            parts.write(4, narrow(), out)?;
         }
-        for OtherReason { runtimes, why } in &self.also {
-            let text = format!("on {}: {}", in_words(runtimes.0), why.text);
+        let first = self.why.iter().map(|why| (self.reasoned, why));
+        for (runtimes, why) in first.chain(self.also.iter().map(|also| (also.runtimes, &also.why)))
+        {
+            let of_all = runtimes == self.runtimes;
+            let on = if of_all { String::new() } else { format!("on {}: ", in_words(runtimes.0)) };
+            let text = format!("{on}{}", why.text);
             write!(out, "    ")?;
             Why { text, clauses: why.clauses.clone() }.write(4, narrow(), out)?;
         }

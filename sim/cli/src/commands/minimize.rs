@@ -5,7 +5,7 @@ mod keep;
 use crate::args::{Jobs, MinimizeArgs};
 use crate::commands::generate::GENERATED;
 use crate::commands::history::{Searched, search, write_smallest};
-use crate::commands::smaller::{Output, head, smaller_text, write_text};
+use crate::commands::smaller::{Output, compact, head, is_smaller, smaller_text, write_text};
 use crate::input::program::ProgramFixture;
 use crate::input::{Source, slashed};
 use crate::interrupt::{self, Cut, Patience};
@@ -91,10 +91,15 @@ fn candidates(original: &str, mut small: Scenario, keep: &Keep) -> Vec<String> {
         small.expect_what_holds();
         let mut expecting = small.clone();
         if expecting.expect_result_of(ending.on, |made| ending.is_of(made)) {
+            let expecting = expecting.to_string();
             candidates.push(format!("{head}{GENERATED}{expecting}"));
+            candidates.push(format!("{head}{GENERATED}{}", compact(&expecting)));
         }
     }
     let small = small.to_string();
+    // Lines of people are often compact: the layout must not make a smaller text longer.
+    let small =
+        if is_smaller(&(head.clone() + &small), original) { small } else { compact(&small) };
     candidates.extend([head + &small, small]);
     candidates
 }

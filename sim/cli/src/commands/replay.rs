@@ -24,7 +24,8 @@ const EDITED: &str = "the scenario was edited after this interleaving was found"
 
 /// A replayed interleaving, for JSON.
 #[derive(Serialize)]
-struct Replayed<'r> {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct Replayed<'r> {
     kind: &'static str,
     file: &'r str,
     generation: &'static str,

@@ -129,7 +129,8 @@ fn write_other(reference: &Reference, console: &mut Console<'_>) -> Result<(), C
 
 /// A clause as a line of JSON.
 #[derive(Serialize)]
-struct Line {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct Line {
     clause: String,
     chapter: &'static str,
     rule: &'static str,
@@ -140,6 +141,7 @@ struct Line {
 
 /// The support of a clause on a runtime.
 #[derive(Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Supported {
     runtime: &'static str,
     grade: &'static str,
@@ -177,7 +179,8 @@ impl Line {
 
 /// A rule that is no clause as a line of JSON.
 #[derive(Serialize)]
-struct OtherLine<'a> {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct OtherLine<'a> {
     kind: &'static str,
     id: &'a str,
     title: &'a str,

@@ -87,7 +87,6 @@ fn replay(args: &RunArgs, view: View, console: &mut Console<'_>) -> Result<u8, C
     }
     let mut reporter =
         Reporter::new(view, args.rules.name(), args.paths.is_empty(), args.on.runtimes);
-    progress.hide(|| reporter.begin(console))?;
     for error in &missing {
         progress.hide(|| reporter.unreadable(error, console));
     }

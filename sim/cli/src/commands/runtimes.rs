@@ -5,6 +5,7 @@ use crate::args::RuntimesArgs;
 use crate::render::console::{Console, DIM, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
+use crate::render::wrap::write_wrapped;
 use clr_runtime::generation::{Generation, Generations, Known, Os, Product, QUESTIONS, Question};
 use serde::Serialize;
 
@@ -62,6 +63,8 @@ fn answers(generation: Generation, console: &mut Console<'_>) -> Result<(), CliE
     for question in QUESTIONS {
         let (answer, known) = ((question.answer)(generation), (question.known)(generation));
         writeln!(console.out, "  {}: {answer}  {DIM}{known}{DIM:#}", question.name)?;
+        write!(console.out, "    ")?;
+        write_wrapped(console.out, 4, DIM, question.meaning.trim(), "")?;
     }
     Ok(())
 }
@@ -84,6 +87,8 @@ fn difference(
     let width = left.name().len().max(right.name().len());
     for question in &found {
         writeln!(console.out, "{HEAD}{}{HEAD:#}", question.name)?;
+        write!(console.out, "  ")?;
+        write_wrapped(console.out, 2, DIM, question.meaning.trim(), "")?;
         for generation in [left, right] {
             let (answer, known) = ((question.answer)(generation), (question.known)(generation));
             writeln!(console.out, "  {generation:width$}  {answer}  {DIM}{known}{DIM:#}")?;
@@ -96,7 +101,8 @@ fn difference(
 
 /// A runtime as a line of JSON.
 #[derive(Serialize)]
-struct Runtime {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct Runtime {
     kind: &'static str,
     name: &'static str,
     title: &'static str,
@@ -131,6 +137,7 @@ impl Runtime {
 
 /// An answer of a runtime.
 #[derive(Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Answer {
     question: &'static str,
     #[serde(rename = "answer")]
@@ -153,7 +160,8 @@ impl Answer {
 
 /// A question that two runtimes answer differently, as a line of JSON.
 #[derive(Serialize)]
-struct Difference {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct Difference {
     kind: &'static str,
     question: &'static str,
     meaning: &'static str,

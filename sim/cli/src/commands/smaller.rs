@@ -30,6 +30,40 @@ pub(crate) fn head(original: &str) -> String {
     format!("// Made smaller by clrsim minimize, from {} lines.\n", original.lines().count())
 }
 
+/// Widest line of a compact text in characters.
+const WIDEST: usize = 100;
+
+/// Puts blocks of the canonical text on one line where they fit: `a {`, `b`, `}` become `a { b }`.
+pub(crate) fn compact(canonical: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for line in canonical.lines() {
+        let begin = if line.trim() == "}" { begin_of_block(&lines, line) } else { None };
+        let Some(begin) = begin else {
+            lines.push(line.to_owned());
+            continue;
+        };
+        let inner: Vec<_> = lines[begin + 1..].iter().map(|line| line.trim()).collect();
+        let joined = format!("{} {} }}", lines[begin], inner.join("; "));
+        if joined.chars().count() <= WIDEST && inner.iter().all(|line| !line.starts_with("//")) {
+            lines.truncate(begin);
+            lines.push(joined);
+        } else {
+            lines.push(line.to_owned());
+        }
+    }
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+/// Returns the index of the line that begins the block which ends with a line of this indentation, if no block in it has
+/// several lines.
+fn begin_of_block(lines: &[String], end: &str) -> Option<usize> {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let begin = lines.iter().rposition(|line| line.ends_with(" {"))?;
+    let is_own = indent(&lines[begin]) == indent(end);
+    let has_blocks = lines[begin..].iter().any(|line| line.trim() == "}");
+    (is_own && !has_blocks && begin + 1 < lines.len()).then_some(begin)
+}
+
 /// Returns true if a text is smaller than another one, and has not more lines.
 pub(crate) fn is_smaller(text: &str, original: &str) -> bool {
     text.len() < original.len() && text.lines().count() <= original.lines().count()
@@ -130,4 +164,17 @@ fn parts(scenario: &Scenario, comments: usize) -> [([&'static str; 2], usize); 1
         (["of them observed"; 2], expectations().filter(is_observed).count()),
         (["tag", "tags"], scenario.about.tags.len()),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::compact;
+
+    #[test]
+    fn blocks_that_fit_are_on_one_line() {
+        let text = "a {\n    b {\n        c 1\n        d\n    }\n}\n\ne\n";
+        assert_eq!(compact(text), "a { b { c 1; d } }\n\ne\n");
+        let long = format!("a {{\n    b \"{}\"\n    c\n}}\n", "x".repeat(95));
+        assert_eq!(compact(&long), long);
+    }
 }

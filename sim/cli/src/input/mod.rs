@@ -3,6 +3,7 @@
 pub(crate) mod dump;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod live;
+mod looks;
 pub(crate) mod native;
 pub(crate) mod program;
 
@@ -17,7 +18,9 @@ use clr_recording::vectors::{self, FormatError};
 use clr_scenario::{MAX_TEXT, nearest};
 use clr_unwind::PeImage;
 use clr_unwind::compat::Rules;
+use looks::looks_like;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
@@ -31,6 +34,9 @@ const SEQUENCES: &str = ".txt";
 
 /// Folder of such sequences and of the texts of their programs, which have no checks of their own.
 const FOLDER: &str = "sequences";
+
+/// The name of standard input, from which a text is read.
+const STDIN: &str = "-";
 
 /// File extension of texts.
 pub(crate) const PROGRAM: &str = ".kdl";
@@ -53,8 +59,7 @@ const FILE_LIMIT: u64 = 512 << 20;
 enum Place {
     Disk(PathBuf),
     Embedded(&'static [u8]),
-    /// A text that an editor holds.
-    #[cfg_attr(not(feature = "lsp"), expect(dead_code, reason = "editors have texts in memory"))]
+    /// A text that an editor holds, or that came from standard input.
     Text(Arc<str>),
 }
 
@@ -93,6 +98,9 @@ impl Source {
     /// Finds the file at `path` or, if there is none, the embedded fixture of that name.
     pub(crate) fn find(path: &Path) -> Result<Self, CliError> {
         let name = slashed(path);
+        if name == STDIN {
+            return Self::standard_input();
+        }
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => {
                 Err(CliError::new(&name, "is a folder; name a file in it"))
@@ -100,6 +108,16 @@ impl Source {
             Ok(_) => Ok(Self::disk(path.to_owned())),
             Err(error) => Self::embedded(&name).ok_or_else(|| unreadable(&name, &error)),
         }
+    }
+
+    /// Reads a text from standard input.
+    fn standard_input() -> Result<Self, CliError> {
+        let mut bytes = Vec::new();
+        let read = io::stdin().take(MAX_TEXT as u64 + 1).read_to_end(&mut bytes);
+        read.map_err(|error| unreadable("standard input", &error))?;
+        let source = Self { name: format!("stdin{PROGRAM}"), place: Place::Text("".into()) };
+        let text = source.text(bytes)?;
+        Ok(Self { place: Place::Text(text.into()), ..source })
     }
 
     /// Returns the bytes as they are stored.
@@ -144,7 +162,7 @@ impl Source {
     /// Replaces the content of the input by a text.
     pub(crate) fn write(&self, text: &str) -> Result<(), CliError> {
         let Place::Disk(path) = &self.place else {
-            return Err(self.error("is embedded, and cannot be written to"));
+            return Err(self.error("is no file, and cannot be written to"));
         };
         output::replace(path, text)
     }
@@ -196,6 +214,9 @@ impl Source {
             // The last line is cut within a letter.
             bytes.truncate(error.valid_up_to());
         }
+        if let Some(kind) = looks_like(&bytes).filter(|_| self.is_program()) {
+            return Err(self.error(format_args!("is no scenario: it looks like {kind}")));
+        }
         String::from_utf8(bytes).map_err(|error| {
             let valid = error.utf8_error().valid_up_to();
             self.error(format_args!("is not UTF-8 text: the byte at {valid:#x} has no meaning"))
@@ -203,8 +224,17 @@ impl Source {
     }
 
     fn decompress(&self) -> Result<Vec<u8>, CliError> {
-        vectors::decompress(&self.read()?, vectors::DECOMPRESSED_LIMIT)
-            .map_err(|error| self.error(error))
+        let bytes = self.read()?;
+        if !bytes.starts_with(GZIP) && !self.name.ends_with(COMPRESSED) {
+            let looks = looks_like(&bytes).map(|kind| format!("; it looks like {kind}"));
+            let looks = looks.unwrap_or_default();
+            return Err(self.error(format_args!(
+                "is none of the files that are run: scenarios are called *{PROGRAM}, recordings \
+                 *{} or *{}, and vectors are compressed{looks}",
+                RECORDINGS[0], RECORDINGS[1]
+            )));
+        }
+        vectors::decompress(&bytes, vectors::DECOMPRESSED_LIMIT).map_err(|error| self.error(error))
     }
 
     /// Returns the kind of the content and the decompressed content.
@@ -343,6 +373,7 @@ pub(crate) fn sources_there(paths: &[PathBuf], filter: Option<&str>) -> Result<S
             Err(error) => missing.push(error),
         }
     }
+    once(&mut found);
     if let Some(filter) = filter {
         found.retain(|source| source.name.contains(filter));
         if found.is_empty() && missing.is_empty() {
@@ -353,6 +384,16 @@ pub(crate) fn sources_there(paths: &[PathBuf], filter: Option<&str>) -> Result<S
         }
     }
     Ok(Sources { found, missing })
+}
+
+/// Removes inputs that are there already, whatever they are called.
+fn once(sources: &mut Vec<Source>) {
+    let mut seen = BTreeSet::new();
+    sources.retain(|source| match &source.place {
+        Place::Disk(path) => seen.insert(fs::canonicalize(path).unwrap_or_else(|_| path.clone())),
+        Place::Embedded(_) => seen.insert(PathBuf::from(&source.name)),
+        Place::Text(_) => true,
+    });
 }
 
 /// Returns the fixtures in `folder`, ascending by name.
@@ -427,7 +468,14 @@ fn not_there(name: &str) -> String {
     }
     let names: Vec<_> = clr_fixtures::all().iter().map(|fixture| fixture.name).collect();
     let ends: Vec<_> = names.iter().map(|name| end_of(name)).collect();
-    let near = nearest(inside, &names).or_else(|| {
+    let with_end = format!("{}{PROGRAM}", end_of(inside));
+    let begins = |name: &&str| {
+        let end = end_of(name);
+        end == with_end
+            || end.strip_prefix(end_of(inside)).is_some_and(|rest| rest.starts_with('-'))
+    };
+    let by_begin = names.iter().copied().find(|name| begins(name));
+    let near = by_begin.or_else(|| nearest(inside, &names)).or_else(|| {
         let near = nearest(end_of(inside), &ends)?;
         names.iter().copied().find(|name| end_of(name) == near)
     });

@@ -15,6 +15,7 @@ use std::ops::Range;
 
 /// The call frame information of a function.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct Function {
     /// RVA of the first byte.
     begin: Hex,
@@ -30,6 +31,7 @@ pub(crate) struct Function {
 
 /// The call frame information of a range of code.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Line {
     /// RVA of the first byte.
     begin: Hex,
@@ -41,6 +43,7 @@ struct Line {
 
 /// The rules that find the caller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct Rules {
     /// The caller's rsp before the call.
     cfa: String,

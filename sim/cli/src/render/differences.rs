@@ -9,6 +9,7 @@ use std::io::{self, Write};
 
 /// A value that is not as expected.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct Differing {
     pub(crate) of: String,
     pub(crate) expected: String,

@@ -48,7 +48,7 @@ impl CliError {
     pub(crate) fn render(&self, terminal: bool) -> String {
         match self {
             Self::Scenario(error) => match error.problems() {
-                [problem] if problem.kind == ProblemKind::Foreign => {
+                [problem] if matches!(problem.kind, ProblemKind::Foreign | ProblemKind::Empty) => {
                     let help = problem.kind.help().unwrap_or_default();
                     format!("{BAD}error:{BAD:#} {problem}; {help}\n")
                 }
@@ -78,13 +78,17 @@ const INPUT: &str = "input";
 /// The code of errors that are not of an input.
 const OTHER: &str = "other";
 
+/// The code of arguments that are wrong.
+const USAGE: &str = "usage";
+
 /// Codes of errors beside [`ProblemKind::CODES`].
 #[cfg(test)]
-pub(crate) const CODES: [&str; 7] =
-    [INPUT, OTHER, "checks-nothing", "file-exists", "is-input", "not-found", "renamed"];
+pub(crate) const CODES: [&str; 8] =
+    [INPUT, OTHER, USAGE, "checks-nothing", "file-exists", "is-input", "not-found", "renamed"];
 
 /// An error as an object of JSON.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct Diagnostic {
     kind: &'static str,
     severity: &'static str,
@@ -108,6 +112,14 @@ impl Diagnostic {
         Self { kind, severity, file, line, column, length, code, message, help }
     }
 
+    /// Creates the description of wrong arguments: of what clap says, the first paragraph.
+    pub(crate) fn usage(said: &str, help: Option<String>) -> Self {
+        let paragraph = said.split("\n\n").next().unwrap_or_default();
+        let paragraph = paragraph.strip_prefix("error: ").unwrap_or(paragraph);
+        let message = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        Self { help, ..Self::new(None, USAGE, message) }
+    }
+
     /// Creates the description of a problem of a text.
     fn of(problem: &Problem) -> Self {
         let file = problem.file_name().map(str::to_owned);
@@ -115,7 +127,7 @@ impl Diagnostic {
             line: Some(problem.position.line),
             column: Some(problem.position.column),
             length: Some(problem.text().chars().count()),
-            help: problem.kind.help(),
+            help: problem.advice(),
             ..Self::new(file, problem.kind.code(), problem.kind.to_string())
         }
     }

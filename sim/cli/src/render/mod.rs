@@ -7,6 +7,7 @@ pub(crate) mod code;
 pub(crate) mod console;
 pub(crate) mod differences;
 pub(crate) mod error;
+pub(crate) mod fit;
 pub(crate) mod json;
 pub(crate) mod patch;
 pub(crate) mod progress;

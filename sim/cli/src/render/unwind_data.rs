@@ -42,8 +42,20 @@ impl Serialize for Hex {
     }
 }
 
+#[cfg(feature = "pages")]
+impl schemars::JsonSchema for Hex {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Hex".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^0x[0-9a-f]+$" })
+    }
+}
+
 /// A function entry with its unwind data.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct Function {
     #[serde(flatten)]
     entry: Entry,
@@ -62,6 +74,7 @@ pub(crate) struct Function {
 
 /// A range of code and the place of its unwind data.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Entry {
     /// RVA of the first byte.
     begin: Hex,
@@ -75,6 +88,7 @@ struct Entry {
 
 /// An UNWIND_INFO.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Info {
     version: u8,
     flags: Vec<&'static str>,
@@ -95,6 +109,7 @@ struct Info {
 
 /// An unwind code.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct Line {
     /// Bytes from the function's begin to the end of the instruction; in version 3 to its start.
     pub(crate) offset: u16,
@@ -104,6 +119,7 @@ pub(crate) struct Line {
 
 /// The epilogues that a function of version 2 lists.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Epilogs {
     /// Size of each epilogue in bytes.
     size: u8,
@@ -113,6 +129,7 @@ struct Epilogs {
 
 /// A language handler.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct Handler {
     rva: Hex,
     /// Name of the function, if it is known.

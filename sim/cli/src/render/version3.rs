@@ -8,6 +8,7 @@ use std::io::{self, Write};
 
 /// An epilogue that version 3 describes.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct Epilogue {
     /// RVA of the first instruction.
     start: Hex,

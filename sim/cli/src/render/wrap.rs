@@ -26,6 +26,11 @@ pub(crate) fn fit_terminal(columns: Option<&str>, terminal: Option<usize>) {
     }
 }
 
+/// Returns the width of the terminal, if the output goes to one.
+pub(crate) fn terminal() -> Option<usize> {
+    TERMINAL.get().copied()
+}
+
 /// Returns the width of printed texts in characters.
 pub(crate) fn width() -> usize {
     room().min(WIDE)

@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 
 /// An expected or actual callback.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct Callback {
     /// True if the FunctionID is 0.
     pub(crate) marker: bool,
@@ -24,6 +25,7 @@ pub(crate) struct Callback {
 
 /// A register and its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct Register {
     pub(crate) register: &'static str,
     pub(crate) value: Hex,

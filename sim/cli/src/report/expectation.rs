@@ -11,6 +11,7 @@ use std::io::{self, Write};
 
 /// A place in a file, if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct Place {
     line: Option<u32>,
     column: Option<u32>,
@@ -37,11 +38,13 @@ impl fmt::Display for Place {
 
 /// The basis of an expectation.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct Basis {
     /// Provenance of the expectation.
     from: Option<String>,
     /// Clauses that the expectation names.
     #[serde(serialize_with = "numbers")]
+    #[cfg_attr(feature = "pages", schemars(with = "Vec<String>"))]
     clauses: Vec<Clause>,
 }
 

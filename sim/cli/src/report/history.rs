@@ -103,6 +103,7 @@ pub(crate) fn write_failure(
 
 /// A failed interleaving, for JSON.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct Failed {
     /// Verdict in one word.
     pub(crate) ends: String,
@@ -119,6 +120,7 @@ pub(crate) struct Failed {
 
 /// A thread that waits for another one.
 #[derive(Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Wait {
     thread: String,
     /// Reason, as texts spell it.

@@ -26,6 +26,7 @@ pub(crate) use sarif::Sarif;
 
 /// A finding in words.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct FindingReport {
     kind: &'static str,
     /// The image, as it was named.

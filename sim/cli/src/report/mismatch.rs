@@ -44,6 +44,11 @@ pub(crate) trait Subject: Debug + PartialEq + Send + Serialize + 'static {
 
 /// A failed case of a text, on the runtimes on which it fails alike.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "pages",
+    schemars(bound = "S: schemars::JsonSchema, S::Found: schemars::JsonSchema")
+)]
 pub(crate) struct Mismatch<S: Subject> {
     #[serde(flatten)]
     subject: S,

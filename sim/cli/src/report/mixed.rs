@@ -17,8 +17,9 @@ use std::io::{self, Write};
 
 /// A mixed walk of a text.
 #[derive(Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 #[expect(clippy::struct_field_names, reason = "the names are those of the JSON schema")]
-struct MixedWalk {
+pub(crate) struct MixedWalk {
     /// The index of the stop; `None` in a stack placed by hand.
     stop: Option<usize>,
     /// The index among the mixed walks of the stop.
@@ -29,12 +30,14 @@ struct MixedWalk {
 
 /// The frames and gaps of a mixed walk, its claim, and the result of `DoStackSnapshot`.
 #[derive(Debug, Default, PartialEq, Serialize)]
-struct Found {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct Found {
     items: Vec<Row>,
 }
 
 /// A frame, a gap, a claim or a result: as expected and as found.
 #[derive(Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Row {
     expected: Option<String>,
     found: Option<String>,

@@ -27,6 +27,7 @@ use std::ops::AddAssign;
 
 /// The number of cases, in all and by result.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct Counts {
     pub(crate) cases: usize,
     pub(crate) passed: usize,
@@ -57,6 +58,7 @@ impl AddAssign for Counts {
 
 /// The results of the cases of a file.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct FileReport {
     pub(crate) file: String,
     pub(crate) kind: &'static str,

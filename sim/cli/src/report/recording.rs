@@ -24,6 +24,7 @@ pub(crate) const KIND: &str = "clr-walks";
 
 /// The part of a report that only recordings have.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct Walks {
     /// The recorded runtime.
     pub(crate) generation: String,
@@ -39,6 +40,7 @@ pub(crate) struct Walks {
 
 /// A walk whose replay may differ from the recording.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct SkippedWalk {
     #[serde(flatten)]
     title: Title,
@@ -48,6 +50,7 @@ pub(crate) struct SkippedWalk {
 
 /// A walk whose replay differs from the recording.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct DifferentWalk {
     #[serde(flatten)]
     title: Title,
@@ -63,6 +66,7 @@ pub(crate) struct DifferentWalk {
 
 /// Number and situation of a walk.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Title {
     n: u32,
     situation: String,
@@ -71,6 +75,7 @@ struct Title {
 
 /// A callback in words.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct DifferentCallback {
     index: u32,
     /// The recorded callback; `None` if there are more than recorded, or its data were not

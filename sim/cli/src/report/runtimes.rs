@@ -30,6 +30,18 @@ impl Serialize for Runtimes {
     }
 }
 
+#[cfg(feature = "pages")]
+impl schemars::JsonSchema for Runtimes {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Runtimes".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let names = Generation::ALL.map(Generation::name);
+        schemars::json_schema!({ "type": "array", "items": { "enum": names } })
+    }
+}
+
 /// A result with the runtimes that share it.
 pub(crate) trait OnRuntimes {
     /// Returns the runtimes that share the result.

@@ -16,14 +16,16 @@ use std::time::{Duration, Instant};
 
 /// A search of a text.
 #[derive(Debug, PartialEq, Serialize)]
-struct Search {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct Search {
     /// The index among the searches of the text.
     search: usize,
 }
 
 /// The result of a search that is not as expected.
 #[derive(Debug, Default, Serialize)]
-struct Found {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct Found {
     differences: Vec<String>,
     /// The string of the interleaving that failed, on the first of the runtimes.
     replay: Option<String>,

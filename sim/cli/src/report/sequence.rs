@@ -19,7 +19,8 @@ const KNOWN: &str = "sequences/known.tsv";
 
 /// A sequence that did not come out.
 #[derive(Debug, Serialize)]
-struct FailedSequence {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct FailedSequence {
     shape: String,
     runtime: String,
     #[serde(flatten)]
@@ -28,6 +29,7 @@ struct FailedSequence {
 
 /// The reason why a sequence fails.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum Failure {
     /// The first line that differs.

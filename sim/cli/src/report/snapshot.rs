@@ -23,6 +23,7 @@ use std::time::Duration;
 
 /// The description of a text and the numbers of its cases.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct Summary {
     /// The folder of the text.
     pub(crate) chapter: String,
@@ -42,6 +43,7 @@ pub(crate) struct Summary {
 
 /// The numbers of cases that are made on runtimes.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct Made {
     pub(crate) snapshots: usize,
     pub(crate) mixed_walks: usize,
@@ -66,8 +68,9 @@ impl AddAssign for Made {
 
 /// A snapshot of a text.
 #[derive(Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 #[expect(clippy::struct_field_names, reason = "the names are those of the JSON schema")]
-struct Snapshot {
+pub(crate) struct Snapshot {
     /// The index of the stop; `None` in a stack placed by hand.
     stop: Option<usize>,
     /// The index among the snapshots of the stop.
@@ -79,7 +82,8 @@ struct Snapshot {
 
 /// The result of a snapshot that is not as expected.
 #[derive(Debug, Default, PartialEq, Serialize)]
-struct Found {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct Found {
     callbacks: Vec<Row>,
     result: Option<Ends>,
     /// Other differences: of registers, contexts and nested calls.
@@ -92,6 +96,7 @@ struct Found {
 
 /// An expected and an actual callback.
 #[derive(Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Row {
     expected: Option<Callback>,
     found: Option<Callback>,
@@ -100,6 +105,7 @@ struct Row {
 
 /// The expected and the actual result of a call.
 #[derive(Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Ends {
     expected: String,
     found: String,
@@ -108,6 +114,7 @@ struct Ends {
 
 /// A sentence of a call's story.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct Why {
     pub(crate) text: String,
     pub(crate) clauses: Vec<String>,
@@ -120,7 +127,37 @@ impl From<&clr_runtime::explain::StoryLine> for Why {
     }
 }
 
+/// Returns what two words have in common, if their digits alone differ.
+fn without_number(one: &str, other: &str) -> Option<String> {
+    if one == other {
+        return Some(one.to_owned());
+    }
+    let is_number = |c: char| c.is_ascii_hexdigit() || c == 'x' || c == '…';
+    let core = |word: &str| {
+        let start = word.find(|c: char| c.is_ascii_digit() || c == '…')?;
+        let end = start + word[start..].find(|c| !is_number(c)).unwrap_or(word.len() - start);
+        Some((word[..start].to_owned(), word[end..].to_owned()))
+    };
+    let ((begin, end), others) = (core(one)?, core(other)?);
+    ((&begin, &end) == (&others.0, &others.1)).then(|| format!("{begin}…{end}"))
+}
+
 impl Why {
+    /// Returns the sentence with `…` in place of each word with digits in which the other one differs, or `None` if they
+    /// differ in anything else.
+    pub(crate) fn common(&self, other: &Self) -> Option<Self> {
+        if self.clauses != other.clauses {
+            return None;
+        }
+        let (own, others) = (self.text.split(' '), other.text.split(' '));
+        if own.clone().count() != others.clone().count() {
+            return None;
+        }
+        let words: Option<Vec<_>> =
+            own.zip(others).map(|(one, other)| without_number(one, other)).collect();
+        Some(Self { text: words?.join(" "), clauses: self.clauses.clone() })
+    }
+
     /// Writes the sentence in lines of `width` characters, all but the first indented.
     pub(crate) fn write(&self, indent: usize, width: usize, out: &mut dyn Write) -> io::Result<()> {
         write_within(out, width, indent, Style::new(), &self.text, &brackets(&self.clauses))

@@ -71,6 +71,7 @@ const SKIPPED: [(&[&str], &str); 3] = [
 
 /// The results of all cases.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct Total {
     kind: &'static str,
     /// Number of replayed files.
@@ -152,9 +153,9 @@ impl Reporter {
         Self { view, rules, embedded, total, groups: BTreeMap::new(), files: Vec::new() }
     }
 
-    /// Writes the head of the table.
-    pub(crate) fn begin(&self, console: &mut Console<'_>) -> Result<(), CliError> {
-        if self.view == View::Table {
+    /// Writes the head of the table, once.
+    fn begin(&self, console: &mut Console<'_>) -> Result<(), CliError> {
+        if self.view == View::Table && self.total.files == 0 {
             writeln!(console.out, "Replaying under {} rules:\n", self.rules)?;
             writeln!(
                 console.out,
@@ -171,6 +172,7 @@ impl Reporter {
         file: FileReport,
         console: &mut Console<'_>,
     ) -> Result<(), CliError> {
+        self.begin(console)?;
         self.total.files += 1;
         self.total.counts += file.counts;
         self.total.inferred_walks += file.walks.as_ref().map_or(0, |walks| walks.inferred);
@@ -390,6 +392,11 @@ impl Reporter {
             0 => (GOOD, "passed"),
             _ => (BAD, "failed"),
         };
+        if *files == 0 && *unreadable > 0 {
+            let files = counted(*unreadable, "file", "files");
+            writeln!(console.out, "{style}{word}{style:#}: {files} could not be read")?;
+            return Ok(self.total);
+        }
         let files = counted(*files, "file", "files");
         let sequences = self.files.iter().filter(|file| file.kind == sequence::KIND);
         let differing: usize = sequences.map(|file| file.counts.skipped).sum();

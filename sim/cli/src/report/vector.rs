@@ -13,6 +13,7 @@ use std::io::{self, Write};
 
 /// A failed unwind with its code and unwind data.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct FailedCase {
     case: usize,
     /// Number of callers between the recorded frame and the failed step.

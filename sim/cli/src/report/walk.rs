@@ -24,7 +24,8 @@ use std::time::Duration;
 
 /// A failed walk, or a stop that was not reached.
 #[derive(Debug, Serialize)]
-struct FailedWalk {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct FailedWalk {
     stop: usize,
     /// Index among the stop's expectations; a stop without any is walked too.
     expectation: Option<usize>,
@@ -47,6 +48,7 @@ struct FailedWalk {
 
 /// An expected and a found frame.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct FrameRow {
     expected: Option<ExpectedWords>,
     found: Option<FoundWords>,
@@ -55,6 +57,7 @@ struct FrameRow {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct ExpectedWords {
     /// Name of the function; `None` for code of no function.
     function: Option<String>,
@@ -63,6 +66,7 @@ struct ExpectedWords {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct FoundWords {
     function: Option<String>,
     /// Function with the offset in bytes from its start.
@@ -77,6 +81,7 @@ struct FoundWords {
 
 /// The expected and the actual end of a walk.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Ends {
     expected: &'static str,
     found: String,

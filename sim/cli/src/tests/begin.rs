@@ -86,15 +86,37 @@ fn refusals_name_commands_that_work() {
     assert_eq!(named, 17);
 }
 
+/// Returns the completions of the last of these words.
+fn completed(words: &[&str]) -> Vec<String> {
+    let args = ["clrsim"].iter().chain(words).map(OsString::from).collect();
+    let found = clap_complete::engine::complete(&mut Cli::command(), args, words.len(), None);
+    let found = found.unwrap().into_iter();
+    found.map(|it| it.get_value().to_string_lossy().into_owned()).collect()
+}
+
 #[test]
-fn shells_complete_every_command() {
+fn shells_complete_commands_and_names() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        let completions = printed("gen", &["completions", shell]);
-        for command in Cli::command().get_subcommands() {
-            assert!(completions.contains(command.get_name()), "{shell}: {}", command.get_name());
-        }
-        assert!(completions.contains("unwind-rules"), "{shell}");
+        let registration = printed("gen", &["completions", shell]);
+        assert!(registration.contains("COMPLETE") && registration.contains("clrsim"), "{shell}");
     }
+    let commands = completed(&[""]);
+    for command in Cli::command().get_subcommands() {
+        assert!(commands.iter().any(|it| it == command.get_name()), "{}", command.get_name());
+    }
+    for (words, expected) in [
+        (&["run", "--unw"][..], "--unwind-rules"),
+        (&["matrix", "gallery/hazards/h-08-c"], "gallery/hazards/h-08-callback-takes-a-lock.kdl"),
+        (&["show", "win64/img/gcc_O2"], "win64/img/gcc_O2.dll"),
+        (&["matrix", "x.kdl", "--on", "net8-windows,net9-w"], "net8-windows,net9-windows"),
+        (&["runtimes", "coreclr-3.1-u"], "coreclr-3.1-unix"),
+        (&["rules", "C-04"], "C-044"),
+        (&["rules", "H-0"], "H-08"),
+    ] {
+        let found = completed(words);
+        assert!(found.iter().any(|it| it == expected), "{words:?}: {found:?}");
+    }
+    assert_eq!(completed(&["rules", "C-999"]), [""; 0]);
 }
 
 #[test]

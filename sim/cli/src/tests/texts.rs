@@ -66,7 +66,9 @@ fn the_runtimes_can_be_chosen() {
     let answer = folder.clrsim(&["run", "--on", "net4", &folder.path("helpers")]);
     assert_eq!(answer.code, 2);
     assert!(
-        answer.err.contains("there is no runtime net4; did you mean net8? they are: all, clr4"),
+        answer
+            .err
+            .contains("there is no runtime net4; did you mean net8? clrsim runtimes lists all"),
         "{}",
         answer.err
     );

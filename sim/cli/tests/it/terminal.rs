@@ -43,6 +43,67 @@ fn output_fits_the_columns() {
     assert!((41..=60).contains(&width(&clrsim(&["run", "-h"], &[("COLUMNS", "60")]))));
 }
 
+/// A text that fails and one whose walks differ between runtimes.
+const FAILS: &str = "function \"App.Main\" kind=\"jit\" { body { new } }
+stop callback=\"ObjectAllocated\" {
+    snapshot by=\"native-walker\" { expect { frame \"App.Main\" rbx=7; result \"S_OK\" } }
+}
+";
+
+/// No line is wider than the terminal, unless it is one word.
+#[test]
+fn every_line_fits_from_40_to_200_columns() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.into_os_string().into_string().unwrap()
+    };
+    let (fails, safe) = (path("fails.kdl", FAILS), path("safe.kdl", SAFE));
+    let deadlock = "gallery/hazards/h-08-callback-takes-a-lock.kdl";
+    for args in [
+        &["run", &fails][..],
+        &["matrix", &fails],
+        &["compare", "gallery/seeds/hole-at-the-leaf.kdl", "--on", "net8-windows"],
+        &["explain", &fails, "--on", "net8-windows"],
+        &["explain", "clr/win31-async-alloc.walks.jsonl.gz", "--walk", "12"],
+        &["show", "win64/vec/gcc_O2.vec.gz"],
+        &["show", "clr/win31-sync-gc.walks.jsonl.gz"],
+        &["show", "win64/img/gcc_O2.dll", "--function", "t_ack"],
+        &["trace", "programs/tail_call.kdl", "--stack", "--limit", "20"],
+        &["explore", deadlock, "--on", "net8-windows", "--schedules", "50"],
+        &["explore", &safe, "--on", "net8-windows", "--schedules", "3"],
+        &["lint", "win64/img/gcc_O2.dll"],
+        &["list", "lock"],
+        &["rules", "C-044", "H-08", "G17"],
+        &["runtimes"],
+        &["runtimes", "net8-windows"],
+        &["runtimes", "--diff", "net9-unix", "net10-unix"],
+        &[],
+    ] {
+        for columns in [40, 57, 80, 123, 200] {
+            let text = clrsim(args, &[("COLUMNS", &columns.to_string())]);
+            assert!(!text.is_empty(), "{args:?}");
+            for line in text.lines().filter(|line| line.chars().count() > columns) {
+                let words = line.trim_end_matches(" \\").split_whitespace().count();
+                assert_eq!(words, 1, "{args:?} at {columns} columns: {line}");
+            }
+        }
+    }
+}
+
+/// Texts for files keep their lines.
+#[test]
+fn documents_are_not_broken() {
+    for args in [
+        &["list", "--print", "gallery/seeds/hole-at-the-leaf.kdl"][..],
+        &["generate", "--seed", "7"],
+        &["rules", "C-044", "--json"],
+    ] {
+        assert_eq!(clrsim(args, &[("COLUMNS", "40")]), clrsim(args, &[]), "{args:?}");
+    }
+}
+
 #[test]
 fn colours_are_as_the_variables_say() {
     let has_colours =

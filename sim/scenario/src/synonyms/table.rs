@@ -67,7 +67,7 @@ synonyms! {
         "`collect` in a `body` triggers a GC; a profiler calls `ForceGC`", ["gc", "collect"];
     "Environment.Exit" => "`exit` in a `body` ends the process", ["exit", "Shutdown"];
     "Environment.FailFast" | "FailFast" => "`fail-fast` in a `body` ends the process at once", ["fail-fast"];
-    "StackOverflow" | "StackOverflowException" => "`exhaust-stack` in a `body`", ["exhaust-stack"];
+    "StackOverflow" | "StackOverflowException" => "`exhaust-stack` in a `body`", [];
     "NullReferenceException" | "null reference" => "`null-dereference` in a `body`", ["null-dereference"];
     "Thread.Start" | "CreateThread" | "pthread_create" => "`start-thread` in a `body` starts a `thread` with `by-program=#true`", ["start-thread"];
     "ThreadPool" | "worker thread" => "a `thread` with `pool=#true`", ["pool"];
@@ -84,16 +84,16 @@ synonyms! {
     "jitted" | "RyuJIT" | "clrjit" | "just in time" | "managed" => "jitted code is `kind=\"jit\"`, in a `stack` `jit`", ["jit"];
     "C++" | "C" | "cpp" | "unmanaged" | "unmanaged code" => "unmanaged code is `kind=\"native\"`, the default of a `function`", ["native"];
     "tiered compilation" | "tier0" | "tier1" | "tiering" | "OSR" | "on-stack replacement" =>
-        "a `thread` with `tiering=#true` and `tier-up` compile a method again; `replace-on-stack` does so while it runs", ["tiers", "tier-up"];
+        "a `thread` with `tiering=#true` and `tier-up` compile a method again; `replace-on-stack` does so while it runs", ["tiers"];
     "IL stub" | "marshalling stub" => "`method=\"il-stub\"`, in a `stack` `il-stub`", ["il-stub"];
     "DynamicMethod" | "LCG" | "lightweight codegen" | "Reflection.Emit" => "`method=\"dynamic\"`, in a `stack` `dynamic`", ["dynamic"];
     "prestub" | "precode" | "ThePreStub" => "`first-call` in a `body` goes through the precode", ["prestub", "first-call"];
     "tail call" | ".tail" => "`tail-call` leaves a function for another, `tail-call-by-helper` by the helper", ["tail-call"];
-    "inline" | "inlining" | "AggressiveInlining" => "`inlines \"Method\"` in a `function`", ["inlines"];
+    "inline" | "inlining" | "AggressiveInlining" => "`inlines \"Method\"` in a `function`", [];
     "finalizer" | "Finalize" | "destructor" => "`new-finalizable` allocates an object with one; a `thread` with `finalizer=#true` runs it", ["finalizer"];
     "AppDomain" => "each session has one application domain: texts do not create others", [];
     "async" | "await" | "Task" | "coroutine" => "tasks are no part of the simulation: what a runtime runs of them are methods and threads", [];
-    "ReJIT" | "instrumentation" | "IL rewriting" => "a profiler in `clrsim host` calls `RequestReJIT`; in texts methods are compiled once, or by tiers", ["ReJIT"];
+    "ReJIT" | "instrumentation" | "IL rewriting" => "a profiler in `clrsim host` calls `RequestReJIT`; in texts methods are compiled once, or by tiers", [];
 
     // Stops and walks.
     "SuspendThread" | "NtSuspendThread" | "thread_suspend" => "the action `suspend \"thread\"` of a profiler", ["suspend"];

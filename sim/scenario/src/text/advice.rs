@@ -1,7 +1,7 @@
 //! Hints that follow from what the text has at a problem: units, quotes, and numbers in other notations.
 
 use crate::text::error::{LineColumn, Problem};
-use crate::text::grammar::{Kind, Style};
+use crate::text::grammar::Kind;
 use crate::text::help::DOUBLE_QUOTES;
 use crate::text::problem::{ProblemKind, SyntaxError};
 
@@ -32,7 +32,8 @@ impl Problem {
     /// Returns a hint on how to mend the problem, by what the text has there, and by its kind.
     #[must_use]
     pub fn advice(&self) -> Option<String> {
-        let word = self.word().trim_matches('"');
+        let own = self.text();
+        let word = if own.starts_with('"') { own } else { self.word() }.trim_matches('"');
         let special = match &self.kind {
             ProblemKind::Syntax(SyntaxError::Character(found))
                 if matches!(found, '\'' | '\u{2018}' | '\u{2019}' | '\u{201C}' | '\u{201D}') =>
@@ -40,12 +41,10 @@ impl Problem {
                 Some(DOUBLE_QUOTES.to_owned())
             }
             ProblemKind::Syntax(SyntaxError::Number | SyntaxError::Space | SyntaxError::Entry) => {
-                number(word, None)
+                number(word)
             }
-            ProblemKind::WrongType { found: "string", expected: Kind::Number(_, most, style) } => {
-                number(word, Some((*most, *style)))
-                    .or_else(|| is_number(word).then(|| format!("numbers have no quotes: {word}")))
-            }
+            ProblemKind::WrongType { found: "string", expected: Kind::Number(..) } => number(word)
+                .or_else(|| is_number(word).then(|| format!("numbers have no quotes: {word}"))),
             ProblemKind::FunctionTwice { first, .. } => {
                 let line = LineColumn::of(self.source_text(), first.offset).line;
                 Some(format!("the first one is in line {line}: give one of them another name"))
@@ -57,7 +56,7 @@ impl Problem {
 }
 
 /// Returns the hint for a number in another notation.
-fn number(word: &str, expected: Option<(u64, Style)>) -> Option<String> {
+fn number(word: &str) -> Option<String> {
     let lower = word.to_lowercase();
     let unit =
         lower.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '_' | ' '));
@@ -83,18 +82,11 @@ fn number(word: &str, expected: Option<(u64, Style)>) -> Option<String> {
     if let Some(factor) = of(&SIZES) {
         return Some(format!("sizes are in bytes, without a unit: {}", whole(factor)));
     }
-    let is_percent = unit == "%";
-    let is_address = matches!(expected, Some((_, Style::Hex)));
-    match unit {
-        _ if is_percent => Some("there are no percentages here".to_owned()),
-        unit if is_address
-            && unit.bytes().all(|byte| byte.is_ascii_hexdigit())
-            && !unit.is_empty() =>
-        {
-            Some(format!("hexadecimal numbers begin with 0x: 0x{lower}"))
-        }
-        _ => None,
+    if unit == "%" {
+        return Some("there are no percentages here".to_owned());
     }
+    let is_hexadecimal = lower.bytes().all(|byte| byte.is_ascii_hexdigit()) && !unit.is_empty();
+    is_hexadecimal.then(|| format!("hexadecimal numbers begin with 0x: 0x{lower}"))
 }
 
 fn is_number(word: &str) -> bool {

@@ -1,6 +1,7 @@
 //! Hints on how to mend problems.
 
 use crate::synonyms::meaning;
+use crate::text::codec::without_prefix;
 use crate::text::grammar::{Kind, Level, NodeRule, all_generations};
 use crate::text::problem::{ProblemKind, SyntaxError, renamed};
 use crate::text::suggest::{list, nearest, suggest};
@@ -162,8 +163,12 @@ fn of_word(found: &str, expected: Kind) -> String {
         Kind::Word(words) => of_name(found, words, "one of"),
         Kind::Generations => of_generations(found),
         Kind::HResult | Kind::Outcome => {
-            let names: Vec<_> = HResult::NAMED.iter().map(ToString::to_string).collect();
-            suggest(found, &names, "one of")
+            let names: Vec<_> = HResult::NAMED.iter().filter_map(|it| it.name()).collect();
+            let short: Vec<_> = names.iter().map(|name| without_prefix(name)).collect();
+            match nearest(found, &short).filter(|_| nearest(found, &names).is_none()) {
+                Some(near) => format!("did you mean `{near}`? names may lack their prefix"),
+                None => suggest(found, &names, "one of"),
+            }
         }
         Kind::Clause => match entries().last() {
             Some(ClauseEntry { clause: last, .. }) => {

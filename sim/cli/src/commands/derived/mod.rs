@@ -1,8 +1,11 @@
 //! `clrsim gen`: what is derived from the definitions of this tool, for shells, manuals and programs.
 
 #[cfg(feature = "pages")]
-mod pages;
+mod output;
+#[cfg(feature = "pages")]
+pub(crate) mod pages;
 mod schema;
+mod words;
 
 use crate::args::{Gen, GenArgs};
 use crate::render::console::Console;
@@ -12,6 +15,7 @@ use crate::render::error::CliError;
 pub(crate) fn derive(args: &GenArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     match &args.what {
         Gen::Schema(args) => schema::schema(args, console),
+        Gen::Words(args) => words::words(args, console),
         #[cfg(feature = "pages")]
         Gen::Completions(args) => pages::completions(args, console),
         #[cfg(feature = "pages")]

@@ -6,17 +6,29 @@ use crate::input::slashed;
 use crate::render::console::Console;
 use crate::render::error::CliError;
 use clap::CommandFactory as _;
-use clap_complete::Shell;
+use clap_complete::env::{CompleteEnv, Shells};
 use clap_mangen::Man;
 
-/// Prints the completions for a shell and returns the exit code.
+/// The variable by which the shell asks for completions.
+const ASKED: &str = "COMPLETE";
+/// The name of the tool.
+const TOOL: &str = "clrsim";
+
+/// Answers a shell that asks for completions, and ends the process; otherwise does nothing.
+pub(crate) fn answer_shell() {
+    CompleteEnv::with_factory(Cli::command).var(ASKED).bin(TOOL).complete();
+}
+
+/// Prints what asks for completions in a shell and returns the exit code.
 pub(crate) fn completions(
     args: &CompletionsArgs,
     console: &mut Console<'_>,
 ) -> Result<u8, CliError> {
+    let shells = Shells::builtins();
+    let shell = shells.completer(&args.shell);
+    let shell = shell.ok_or_else(|| CliError::new(&args.shell, "is no shell that is known"))?;
     let mut text = Vec::new();
-    let shell: Shell = args.shell.parse().map_err(|error| CliError::new(&args.shell, error))?;
-    clap_complete::generate(shell, &mut Cli::command(), "clrsim", &mut text);
+    shell.write_registration(ASKED, TOOL, TOOL, TOOL, &mut text)?;
     console.out.write_all(&text)?;
     Ok(PASSED)
 }

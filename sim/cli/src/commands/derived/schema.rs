@@ -4,20 +4,17 @@ use crate::PASSED;
 use crate::args::{SchemaArgs, SchemaOf};
 use crate::render::console::Console;
 use crate::render::error::CliError;
-use crate::render::json::SCHEMA;
 use clr_scenario::{Kind, Level, NodeRule};
 use serde_json::{Map, Value, json};
 use std::io;
 
-/// The tables of the output.
-const TABLES: &str = include_str!("../../schema.md");
 /// The version of JSON Schema.
-const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
+pub(super) const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// Prints the schema that `args` name and returns the exit code.
 pub(crate) fn schema(args: &SchemaArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let schema = match args.of {
-        SchemaOf::Output => output(),
+        SchemaOf::Output => output()?,
         SchemaOf::Text => text(),
     };
     let text = serde_json::to_string_pretty(&schema).map_err(io::Error::from)?;
@@ -25,53 +22,14 @@ pub(crate) fn schema(args: &SchemaArgs, console: &mut Console<'_>) -> Result<u8,
     Ok(PASSED)
 }
 
-/// Returns the schema of a line of output: an object of one of the sections of the tables, in which
-/// objects at any depth have the section's fields.
-fn output() -> Value {
-    let (mut definitions, mut any) = (Map::new(), Vec::new());
-    for section in TABLES.split("\n## ").skip(1) {
-        let title = section.lines().next().unwrap_or_default();
-        let name: String = title
-            .chars()
-            .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
-            .collect();
-        let rows = section.lines().filter_map(|line| {
-            let mut cells = line.strip_prefix("| `")?.splitn(2, "` | ");
-            Some((cells.next()?, cells.next()?.trim_end_matches(" |")))
-        });
-        let within = format!("{name}.value");
-        let mut fields = Map::new();
-        for (field, meaning) in rows {
-            let field_of = json!({ "description": meaning, "$ref": format!("#/$defs/{within}") });
-            fields.insert(field.to_owned(), field_of);
-        }
-        if fields.is_empty() {
-            continue;
-        }
-        let mut own = fields.clone();
-        own.insert("schema".to_owned(), json!({ "const": SCHEMA }));
-        let value = json!({
-            "if": { "type": "object" },
-            "then": { "properties": fields, "additionalProperties": false },
-            "else": { "items": { "$ref": format!("#/$defs/{within}") } },
-        });
-        definitions.insert(within, value);
-        let object = json!({
-            "title": title,
-            "type": "object",
-            "required": ["schema"],
-            "properties": own,
-            "additionalProperties": false,
-        });
-        any.push(json!({ "$ref": format!("#/$defs/{name}") }));
-        definitions.insert(name, object);
-    }
-    json!({
-        "$schema": DRAFT,
-        "title": "A line that clrsim prints with --json",
-        "anyOf": any,
-        "$defs": definitions,
-    })
+#[cfg(feature = "pages")]
+fn output() -> Result<Value, CliError> {
+    super::output::schema()
+}
+
+#[cfg(not(feature = "pages"))]
+fn output() -> Result<Value, CliError> {
+    Err(crate::is_left_out("pages"))
 }
 
 /// Returns the schema of a text as a list of nodes: objects with a name, arguments, properties and

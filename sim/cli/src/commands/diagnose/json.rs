@@ -7,7 +7,8 @@ use serde::Serialize;
 
 /// The diagnosis.
 #[derive(Serialize)]
-pub(super) struct Report<'d> {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct Report<'d> {
     file: &'d str,
     verdict: &'static str,
     threads: usize,
@@ -20,6 +21,7 @@ pub(super) struct Report<'d> {
 
 /// Threads that wait for one another.
 #[derive(Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct CircleOfWaits {
     #[serde(skip_serializing_if = "Option::is_none")]
     hazard: Option<String>,
@@ -32,6 +34,7 @@ struct CircleOfWaits {
 
 /// A wait of a thread for another one.
 #[derive(Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Wait {
     from: u32,
     to: u32,

@@ -1,6 +1,6 @@
 //! `clrsim diagnose`: why a process hangs, from its core dump.
 
-mod json;
+pub(crate) mod json;
 mod places;
 mod words;
 

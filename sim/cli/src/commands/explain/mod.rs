@@ -1,7 +1,7 @@
 //! `clrsim explain`: prints the decisions behind a recorded walk or the snapshots of a text.
 
 pub(crate) mod recorded;
-mod text;
+pub(crate) mod text;
 
 use crate::PASSED;
 use crate::args::ExplainArgs;
@@ -84,7 +84,8 @@ pub(crate) fn write_verdict(replayed: &ReplayedWalk<'_>, out: &mut dyn Write) ->
 
 /// A walk and its story, for JSON.
 #[derive(Serialize)]
-struct Explained<'w> {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct Explained<'w> {
     file: &'w str,
     walk: u32,
     generation: &'static str,
@@ -100,6 +101,7 @@ struct Explained<'w> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Call<'w> {
     thread: &'w str,
     walker: &'w str,
@@ -110,6 +112,7 @@ struct Call<'w> {
 
 /// A line of a story, for JSON.
 #[derive(Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct Sentence {
     kind: &'static str,
     depth: usize,

@@ -19,7 +19,8 @@ use std::io::{self, Write};
 
 /// A snapshot on runtimes with the same story.
 #[derive(Serialize)]
-struct SnapshotStory<'s> {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct SnapshotStory<'s> {
     kind: &'static str,
     file: &'s str,
     /// Number of the snapshot in the text, from 1.

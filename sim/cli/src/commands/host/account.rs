@@ -14,6 +14,7 @@ use std::process::ExitStatus;
 
 /// The verdict of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Verdict {
     Clean,
@@ -62,6 +63,7 @@ pub(super) struct Judged<'j> {
 
 /// A step of loading.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(super) struct Step {
     pub(super) name: String,
     pub(super) result: String,
@@ -69,6 +71,7 @@ pub(super) struct Step {
 
 /// A callback or a method, and its results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(super) struct Calls {
     pub(super) name: String,
     pub(super) count: u32,
@@ -78,6 +81,7 @@ pub(super) struct Calls {
 
 /// A name and a number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(super) struct Counted {
     pub(super) name: String,
     pub(super) count: u64,
@@ -85,6 +89,7 @@ pub(super) struct Counted {
 
 /// A result that refuses a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(super) struct Refusal {
     pub(super) method: String,
     pub(super) result: String,
@@ -95,7 +100,8 @@ pub(super) struct Refusal {
 
 /// A run of a profiler on a runtime.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Account {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct Account {
     pub(super) kind: &'static str,
     pub(super) library: String,
     pub(super) file: String,

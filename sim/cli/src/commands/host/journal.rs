@@ -12,6 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// A line.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Line {
     Begins(String),
@@ -56,6 +57,7 @@ pub(super) enum Line {
 
 /// A mistake of the profiler, or the end of the simulated process.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(super) struct Found {
     /// Its kind: `leak`.
     pub(super) finding: String,
@@ -65,6 +67,7 @@ pub(super) struct Found {
 
 /// A walk.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(super) struct Walked {
     /// The callback in which it was made.
     pub(super) within: Option<String>,
@@ -84,6 +87,7 @@ pub(super) struct Walked {
 
 /// A frame of a walk.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(super) struct Frame {
     /// True if FunctionID is 0.
     pub(super) marker: bool,
@@ -93,6 +97,7 @@ pub(super) struct Frame {
 
 /// A sentence of a story.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(super) struct Sentence {
     /// 1 in a call that a callback has made.
     pub(super) depth: usize,

@@ -1,16 +1,16 @@
 //! `clrsim host`: a profiler's library over a text, on simulated runtimes.
 
-mod account;
+pub(crate) mod account;
 mod child;
 #[cfg_attr(
     not(all(target_arch = "x86_64", any(windows, all(target_os = "linux", target_env = "gnu")))),
     path = "no_histories.rs"
 )]
-mod histories;
+pub(crate) mod histories;
 mod journal;
 mod scratch;
 mod table;
-mod trace;
+pub(crate) mod trace;
 mod write;
 
 use crate::args::HostArgs;
@@ -26,7 +26,7 @@ use account::{Account, Judged, Verdict};
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::Demands;
 use scratch::Scratch;
-use std::io;
+use std::io::{self, ErrorKind};
 
 /// Runs the profiler and returns the exit code.
 pub(crate) fn host(args: &HostArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
@@ -48,7 +48,12 @@ pub(crate) fn host(args: &HostArgs, console: &mut Console<'_>) -> Result<u8, Cli
     match args.library.metadata() {
         Ok(metadata) if metadata.is_dir() => return Err(CliError::new(&library, "is a folder")),
         Ok(_) => {}
-        Err(error) => return Err(CliError::new(&library, error.kind())),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(CliError::new(&library, "no such file").with_code("not-found"));
+        }
+        Err(error) => {
+            return Err(CliError::new(&library, format_args!("cannot be read: {}", error.kind())));
+        }
     }
     if let Some(name) = &args.replay {
         if let Some(page) = &args.draw.html {

@@ -129,7 +129,8 @@ fn names(text: &str, generation: Generation) -> Result<[BTreeSet<String>; 4], Cl
 
 /// Result of a comparison, for a reader.
 #[derive(Serialize)]
-struct Report {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct Report {
     kind: &'static str,
     trace: String,
     /// The runtimes: of the trace, and the simulated one.
@@ -144,6 +145,7 @@ struct Report {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct LeftOutWords {
     unnamed: usize,
     chance: usize,
@@ -152,6 +154,7 @@ struct LeftOutWords {
 
 /// A difference.
 #[derive(Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Found {
     difference: &'static str,
     thread: String,

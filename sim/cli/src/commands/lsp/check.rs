@@ -30,7 +30,7 @@ pub(super) fn problems_of(document: &Document) -> Vec<Problem> {
 
 /// Returns a problem as an editor shows it.
 pub(super) fn diagnostic_of(document: &Document, problem: &Problem) -> Diagnostic {
-    let help = problem.kind.help().map(|help| format!("\nhelp: {help}")).unwrap_or_default();
+    let help = problem.advice().map(|help| format!("\nhelp: {help}")).unwrap_or_default();
     let message = format!("{}{help}", problem.kind);
     Diagnostic {
         code: Some(NumberOrString::String(problem.kind.code().to_owned())),

@@ -1,7 +1,7 @@
 //! `clrsim trace`: prints a program's run, instruction by instruction.
 
 mod effect;
-mod row;
+pub(crate) mod row;
 mod stack;
 
 use crate::PASSED;
@@ -90,7 +90,8 @@ struct Trace<'t> {
 
 /// The last line of JSON of a trace that is cut off, with the reason.
 #[derive(Serialize)]
-struct Cut {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct Cut {
     kind: &'static str,
     why: String,
 }

@@ -63,7 +63,8 @@ impl State {
 
 /// A line of a trace.
 #[derive(Serialize)]
-pub(super) struct Row {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct Row {
     kind: &'static str,
     number: u64,
     address: Hex,
@@ -92,6 +93,7 @@ pub(super) struct Row {
 
 /// A frame that is known to be unwound wrongly.
 #[derive(Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Mistaken {
     /// Index of the frame; 0 is the innermost one.
     frame: usize,
@@ -207,7 +209,8 @@ pub(super) struct Mistake {
 
 /// The end of a trace.
 #[derive(Serialize)]
-pub(super) struct End {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct End {
     kind: &'static str,
     pub(super) number: u64,
     outcome: String,

@@ -21,6 +21,7 @@ const NARROWEST: usize = 8;
 
 /// A slot, or several slots with the same role.
 #[derive(Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(super) struct StackLine {
     address: Hex,
     len: u64,

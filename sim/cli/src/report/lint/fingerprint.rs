@@ -45,6 +45,17 @@ impl Serialize for Fingerprint {
     }
 }
 
+#[cfg(feature = "pages")]
+impl schemars::JsonSchema for Fingerprint {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Fingerprint".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^[0-9a-f]{16}$" })
+    }
+}
+
 /// The sum of bytes by Fowler, Noll and Vo (FNV-1a), which is the same on every host.
 struct Fnv(u64);
 

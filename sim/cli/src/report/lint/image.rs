@@ -11,6 +11,7 @@ use std::io::{self, Write};
 
 /// The findings of one kind.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct Group {
     blame: &'static str,
     cause: &'static str,
@@ -21,6 +22,7 @@ pub(crate) struct Group {
 
 /// The figures of an image.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct ImageReport {
     kind: &'static str,
     file: String,
@@ -60,6 +62,7 @@ pub(crate) struct ImageReport {
 
 /// Numbers of functions in which nothing was decided, by the reason.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct UndecidedReport {
     unreached: u64,
     strange: u64,

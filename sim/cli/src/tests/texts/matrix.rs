@@ -107,7 +107,8 @@ fn a_result_may_have_another_reason_on_another_runtime() {
         answer.out.lines().skip_while(|line| !line.starts_with("A windows")).collect();
     let expected = [
         "A windows: S_OK (nothing is expected)",
-        "    the walk starts from the seed [C-051, C-052, C-053]",
+        "    on net11-windows, net10-windows, net9-windows, net8-windows: the walk starts",
+        "    from the seed [C-051, C-052, C-053]",
         "    on framework, coreclr-3.1-windows: the walk starts from the Frame chain with",
         "    all registers 0 [C-045, C-097]",
         "    assumed on framework",
@@ -120,4 +121,56 @@ fn a_result_may_have_another_reason_on_another_runtime() {
     let also = &found["columns"][0]["also"][0];
     assert_eq!(also["runtimes"], json!(["coreclr-3.1-windows", "framework-4", "framework-2"]));
     assert_eq!(also["clauses"], json!(["C-045", "C-097"]));
+}
+
+/// Returns true if one sentence is another one, but for words in whose place the first has `…`.
+fn is_common(common: &str, own: &str) -> bool {
+    let (common, own): (Vec<_>, Vec<_>) = (common.split(' ').collect(), own.split(' ').collect());
+    let is_word = |(one, other): (&&str, &&str)| match one.split_once('…') {
+        Some((begin, end)) => other.starts_with(begin) && other.ends_with(end),
+        None => one == other,
+    };
+    common.len() == own.len() && common.iter().zip(&own).all(is_word)
+}
+
+/// Each runtime of a column has the reason that it has alone.
+#[test]
+fn reasons_are_those_of_each_runtime() {
+    let mut reasons = 0;
+    for name in [
+        "gallery/seeds/c-039-stubs.kdl",
+        "gallery/clauses/c-020-unix-and-a-cooperative-thread.kdl",
+        "gallery/clauses/c-015-another-target-inside-a-callback.kdl",
+        "gallery/field/g01-tail-jump-stub-at-the-leaf.kdl",
+    ] {
+        for matrix in clrsim(&["matrix", "--json", name]).out.lines() {
+            let matrix: Value = serde_json::from_str(matrix).unwrap();
+            let number = matrix["snapshot"].to_string();
+            for column in matrix["columns"].as_array().unwrap() {
+                let also = column["also"].as_array().unwrap();
+                for runtime in column["runtimes"].as_array().unwrap() {
+                    let is_of =
+                        |also: &&Value| also["runtimes"].as_array().unwrap().contains(runtime);
+                    let of = also.iter().find(is_of).unwrap_or(&column["why"]);
+                    let alone = [
+                        "matrix",
+                        "--json",
+                        name,
+                        "--snapshot",
+                        &number,
+                        "--on",
+                        runtime.as_str().unwrap(),
+                    ];
+                    let alone: Value = serde_json::from_str(&clrsim(&alone).out).unwrap();
+                    let own = &alone["columns"][0]["why"];
+                    let (Some(of), Some(own)) = (of["text"].as_str(), own["text"].as_str()) else {
+                        continue;
+                    };
+                    assert!(is_common(of, own), "{name} {number} {runtime}: {of} / {own}");
+                    reasons += 1;
+                }
+            }
+        }
+    }
+    assert!(reasons > 20, "{reasons}");
 }

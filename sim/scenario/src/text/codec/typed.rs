@@ -313,6 +313,11 @@ fn registers(text: &str) -> Option<Vec<Gpr>> {
 /// Prefixes of the names of HRESULTs, the longest first.
 const PREFIXES: [&str; 4] = ["CORPROF_E_STACKSNAPSHOT_", "CORPROF_E_", "E_", "S_"];
 
+/// Returns the name of an HRESULT without its prefix.
+pub(crate) fn without_prefix(name: &str) -> &str {
+    PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name)
+}
+
 /// Returns the HRESULT of a name, which may lack its prefix (`UNMANAGED_CTX`). Case does not count.
 #[must_use]
 pub fn hresult(text: &str) -> Option<HResult> {

@@ -36,6 +36,7 @@ pub(super) mod as_line {
 
 /// A callback or a method.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Calls {
     name: String,
     count: u64,
@@ -47,6 +48,7 @@ struct Calls {
 
 /// A thread of the profiler: numbers of interleavings.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Thread {
     name: String,
     interleavings: u64,
@@ -60,6 +62,7 @@ struct Thread {
 
 /// A fact that makes the answer empty.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Missing {
     /// The words of `--allow` for it.
     allow: String,
@@ -69,6 +72,7 @@ struct Missing {
 
 /// The coverage of a search.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(super) struct Looked {
     /// Number of different interleavings.
     different: u64,
@@ -164,6 +168,7 @@ impl Looked {
 
 /// A line about what a replayed interleaving covers.
 #[derive(Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(super) struct Covered {
     /// `callbacks`, `calls` or `threads`.
     pub(super) what: String,

@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// An interleaving.
 #[derive(Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(super) struct Description {
     /// The verdict with its waits and its hazard, if there is one: an object of JSON.
     pub(super) failed: Option<Box<RawValue>>,
@@ -35,6 +36,7 @@ pub(super) struct Description {
 
 /// The drawings of an interleaving that are wanted.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(super) struct Drawing {
     /// The width of the rows in characters, if there are to be any, and true if turns are put together.
     pub(super) rows: Option<(usize, bool)>,

@@ -14,6 +14,7 @@ const HAS_LEFT: &str = "left the simulation";
 
 /// An interleaving, as the process that has executed it reports it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(super) struct Executed {
     pub(super) number: u64,
     pub(super) end: String,
@@ -29,6 +30,7 @@ pub(super) struct Executed {
     has_limits: bool,
     /// The calls and threads of the interleaving. `None` if its process has ended.
     #[serde(with = "coverage::as_line")]
+    #[cfg_attr(feature = "pages", schemars(with = "String"))]
     coverage: Option<GuestCoverage>,
 }
 

@@ -7,8 +7,8 @@ mod executor;
 mod found;
 mod guest;
 mod name;
-mod replay;
-mod search;
+pub(crate) mod replay;
+pub(crate) mod search;
 
 pub(super) use replay::replay;
 pub(super) use search::search;

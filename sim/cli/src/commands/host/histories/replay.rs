@@ -19,7 +19,8 @@ use std::process::Command;
 
 /// A replayed interleaving.
 #[derive(Debug, Serialize)]
-struct Replayed {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct Replayed {
     kind: &'static str,
     library: String,
     file: String,

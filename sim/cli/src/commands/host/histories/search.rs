@@ -38,6 +38,7 @@ const STOPPED_INTERRUPTED: &str = "interrupted";
 
 /// An outcome of interleavings.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Outcome {
     /// The fingerprint of the verdict, or the end of the process; `ends` for interleavings that do not fail.
     end: String,
@@ -57,6 +58,7 @@ struct Outcome {
 
 /// A rule that interleavings break without harm.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Broken {
     /// The rule, as texts name it.
     rule: &'static str,
@@ -85,7 +87,8 @@ struct LeftWaiting {
 
 /// The interleavings of a profiler on a runtime.
 #[derive(Debug, Serialize)]
-struct Histories {
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
+pub(crate) struct Histories {
     kind: &'static str,
     library: String,
     file: String,
@@ -200,7 +203,7 @@ fn explore(
     console: &mut Console<'_>,
 ) -> Result<Found, CliError> {
     let message = guest.generation.to_string();
-    let progress = Progress::with_rate(console.progress, schedules, message);
+    let progress = Progress::with_rate(console.progress, schedules, &message);
     let numbers = args.search.first..args.search.first.saturating_add(schedules);
     let jobs = args.search.jobs.processes();
     console.watch_interrupts();

@@ -69,8 +69,8 @@ fn ending(text: &str) -> Result<String, String> {
     let word = || WITHOUT_HRESULT.contains(&text).then(|| text.to_owned());
     let found = number.or_else(named).map(|found| found.to_string()).or_else(word);
     found.ok_or_else(|| {
-        let names: Vec<_> = HResult::NAMED.iter().filter_map(|it| it.name()).collect();
-        match nearest(text, &names) {
+        let all: Vec<_> = HResult::NAMED.iter().filter_map(|it| it.name()).collect();
+        match nearest(text, &all) {
             Some(near) => format!("there is no such HRESULT; did you mean {near}?"),
             None => {
                 "there is no such HRESULT; say a number, such as 0x8013135F, or a name, such as \

@@ -10,6 +10,9 @@ use std::io;
 /// removed field, or one with another meaning, makes a new version.
 pub(crate) const SCHEMA: &str = "clrsim/1";
 
+/// The version of JSON Schema.
+pub(crate) const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
+
 /// An object with the version as the first field.
 #[derive(Serialize)]
 struct Versioned<'v, T> {

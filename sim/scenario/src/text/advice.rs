@@ -35,18 +35,16 @@ impl Problem {
         let own = self.text();
         let word = if own.starts_with('"') { own } else { self.word() }.trim_matches('"');
         let special = match &self.kind {
-            ProblemKind::Syntax(SyntaxError::Character(found))
-                if matches!(found, '\'' | '\u{2018}' | '\u{2019}' | '\u{201C}' | '\u{201D}') =>
-            {
-                Some(DOUBLE_QUOTES.to_owned())
-            }
+            ProblemKind::Syntax(SyntaxError::Character(
+                '\'' | '\u{2018}' | '\u{2019}' | '\u{201C}' | '\u{201D}',
+            )) => Some(DOUBLE_QUOTES.to_owned()),
             ProblemKind::Syntax(SyntaxError::Number | SyntaxError::Space | SyntaxError::Entry) => {
                 number(word)
             }
             ProblemKind::WrongType { found: "string", expected: Kind::Number(..) } => number(word)
                 .or_else(|| is_number(word).then(|| format!("numbers have no quotes: {word}"))),
             ProblemKind::FunctionTwice { first, .. } => {
-                let line = LineColumn::of(self.source_text(), first.offset).line;
+                let line = LineColumn::of(self.source_text(), *first).line;
                 Some(format!("the first one is in line {line}: give one of them another name"))
             }
             _ => None,

@@ -1,8 +1,8 @@
 //! Hints on how to mend problems.
 
 use crate::synonyms::meaning;
-use crate::text::codec::without_prefix;
 use crate::text::grammar::{Kind, Level, NodeRule, all_generations};
+use crate::text::hresult::without_prefix;
 use crate::text::problem::{ProblemKind, SyntaxError, renamed};
 use crate::text::suggest::{list, nearest, suggest};
 use clr_runtime::clause::{ClauseEntry, entries};

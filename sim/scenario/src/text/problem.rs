@@ -1,7 +1,6 @@
 //! Problems of texts.
 
 use crate::model::RaisedBy;
-use crate::text::error::Span;
 use crate::text::grammar::{Kind, MAX_BLOCKS, MAX_STACK_NODES, MAX_TEXT, MAX_WORDS};
 use clr_codegen::ProgramRule;
 use clr_explore::ScheduleStringError;
@@ -36,8 +35,8 @@ pub enum ProblemKind {
     FunctionTwice {
         /// The name.
         name: String,
-        /// The node of the first one.
-        first: Span,
+        /// Offset of the first one in bytes.
+        first: usize,
     },
     /// A name of a function has a character that is not allowed.
     #[error("{} is not allowed in the name of a function", character(*.found))]

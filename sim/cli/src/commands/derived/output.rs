@@ -1,6 +1,5 @@
 //! The JSON Schema of the output, made of the structs that are printed.
 
-use super::schema::DRAFT;
 use super::words;
 #[cfg(target_pointer_width = "64")]
 #[cfg(feature = "host")]
@@ -8,8 +7,8 @@ use crate::commands::host;
 use crate::commands::{
     bless, compare, diagnose, explain, explore, list, matrix, replay, rules, runtimes, trace,
 };
-use crate::render::error::{CliError, Diagnostic};
-use crate::render::json::SCHEMA;
+use crate::render::error::Diagnostic;
+use crate::render::json::{DRAFT, SCHEMA};
 use crate::render::{cfi, unwind_data};
 use crate::report::lint::{FindingReport, ImageReport};
 use crate::report::mismatch::Mismatch;
@@ -27,12 +26,12 @@ use std::borrow::Cow;
 /// Adds the schemas of lines to a list, each with what prints it.
 macro_rules! lines {
     ($all:ident, $generator:ident: $($title:literal $line:ty,)+) => {
-        $($all.push(line($title, &$generator.subschema_for::<$line>()));)+
+        $all.extend([$(line($title, &$generator.subschema_for::<$line>())),+]);
     };
 }
 
 /// Returns the schema of a line: one of the objects that are printed.
-pub(super) fn schema() -> Result<Value, CliError> {
+pub(super) fn schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut any = Vec::new();
     lines! { any, generator:
@@ -76,12 +75,12 @@ pub(super) fn schema() -> Result<Value, CliError> {
         "host --replay" host::histories::replay::Replayed,
     }
     let definitions = generator.take_definitions(true);
-    Ok(json!({
+    json!({
         "$schema": DRAFT,
         "title": "A line that clrsim prints with --json",
         "anyOf": any,
         "$defs": definitions,
-    }))
+    })
 }
 
 /// Returns the schema of a line: an object of a struct and the name of these schemas, and nothing else.

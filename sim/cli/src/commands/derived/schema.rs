@@ -4,12 +4,10 @@ use crate::PASSED;
 use crate::args::{SchemaArgs, SchemaOf};
 use crate::render::console::Console;
 use crate::render::error::CliError;
+use crate::render::json::DRAFT;
 use clr_scenario::{Kind, Level, NodeRule};
 use serde_json::{Map, Value, json};
 use std::io;
-
-/// The version of JSON Schema.
-pub(super) const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// Prints the schema that `args` name and returns the exit code.
 pub(crate) fn schema(args: &SchemaArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
@@ -23,8 +21,9 @@ pub(crate) fn schema(args: &SchemaArgs, console: &mut Console<'_>) -> Result<u8,
 }
 
 #[cfg(feature = "pages")]
+#[expect(clippy::unnecessary_wraps, reason = "without the feature there is none")]
 fn output() -> Result<Value, CliError> {
-    super::output::schema()
+    Ok(super::output::schema())
 }
 
 #[cfg(not(feature = "pages"))]

@@ -16,7 +16,8 @@ use std::collections::BTreeSet;
 #[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 pub(crate) struct Word<'w> {
     kind: &'static str,
-    word: &'w str,
+    #[serde(rename = "word")]
+    said: &'w str,
     /// What texts have for it, in a sentence without full stop.
     here: String,
     /// Words of this project for the same thing, which searches find.
@@ -37,7 +38,7 @@ pub(crate) fn words(args: &WordsArgs, console: &mut Console<'_>) -> Result<u8, C
         let Meaning { here, find } = meaning(word)
             .ok_or_else(|| CliError::new(word, "is no word that scenarios have another one for"))?;
         if args.json.wanted {
-            write_json(&Word { kind: "word", word, here, find }, console)?;
+            write_json(&Word { kind: "word", said: word, here, find }, console)?;
         } else {
             write!(console.out, "{HEAD}{word}{HEAD:#}\n  ")?;
             write_wrapped(console.out, 2, Style::new(), &here, "")?;

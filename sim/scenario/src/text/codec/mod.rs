@@ -18,8 +18,7 @@ mod value;
 
 pub(crate) use print::{quoted, text_of};
 pub(crate) use read::Reader;
-pub use typed::hresult;
-pub(crate) use typed::{is_fixed_word, without_prefix};
+pub(crate) use typed::is_fixed_word;
 pub(crate) use value::{CONTENT, Code, Data, Field, Label, List, Value};
 
 use crate::text::grammar::{Args, Kind, Level, Style};

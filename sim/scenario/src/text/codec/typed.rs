@@ -10,6 +10,7 @@ use crate::text::codec::value::{
 };
 use crate::text::document::{Literal, Node, named};
 use crate::text::grammar::Kind;
+use crate::text::hresult::hresult;
 use crate::text::keywords::Keyword as _;
 use crate::text::problem::ProblemKind;
 use crate::text::suggest::nearest;
@@ -308,24 +309,6 @@ fn registers(text: &str) -> Option<Vec<Gpr>> {
     registers.sort();
     let twice = registers.windows(2).any(|pair| pair.first() == pair.last());
     (!registers.is_empty() && !twice).then_some(registers)
-}
-
-/// Prefixes of the names of HRESULTs, the longest first.
-const PREFIXES: [&str; 4] = ["CORPROF_E_STACKSNAPSHOT_", "CORPROF_E_", "E_", "S_"];
-
-/// Returns the name of an HRESULT without its prefix.
-pub(crate) fn without_prefix(name: &str) -> &str {
-    PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name)
-}
-
-/// Returns the HRESULT of a name, which may lack its prefix (`UNMANAGED_CTX`). Case does not count.
-#[must_use]
-pub fn hresult(text: &str) -> Option<HResult> {
-    let is_meant = |name: &str| {
-        let short = PREFIXES.iter().filter_map(|prefix| name.strip_prefix(prefix));
-        core::iter::once(name).chain(short).any(|name| name.eq_ignore_ascii_case(text))
-    };
-    HResult::NAMED.iter().copied().find(|it| it.name().is_some_and(is_meant))
 }
 
 /// Converts a number in a place for one, or where names are allowed besides.

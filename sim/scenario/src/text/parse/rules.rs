@@ -99,7 +99,7 @@ fn named_wrongly(scenario: &Scenario, places: &Places<'_>, wrong: FunctionIndex)
     let functions = &scenario.program.functions;
     let name = functions.get(wrong.index()).map_or("", |function| &function.name);
     if let Some(first) = functions.iter().take(wrong.index()).position(|other| other.name == name) {
-        let first = places.node("function", first);
+        let first = places.node("function", first).offset;
         return ProblemKind::FunctionTwice { name: name.to_owned(), first };
     }
     let is_allowed = |c: &char| c.is_ascii_alphanumeric() || "_.:+<>`".contains(*c);

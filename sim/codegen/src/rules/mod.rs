@@ -70,7 +70,9 @@ pub enum ProgramRule {
     #[error("a program has between 1 and {MAX_FUNCTIONS} functions")]
     FunctionCount,
     /// A name must be unique and made of certain characters.
-    #[error("a name is unique, not empty, and made of letters, digits and `_ . : + < >`, or a grave accent")]
+    #[error(
+        "a name is unique, not empty, and made of letters, digits and `_ . : + < >`, or a grave accent"
+    )]
     Name,
     /// The first function is called.
     #[error("the first function is called from outside: its entry is a call")]

@@ -105,9 +105,9 @@ pub fn main<W: StackWalker + Sync>(
     let trial = |(name, text): (String, &'static str)| {
         let scores = Arc::clone(&scores);
         Trial::ignorable_test(name.clone(), move || {
-            let walked = demand::walk_text(walker, demand, &name, text);
+            let made = demand::walk_text(walker, demand, &name, text);
             let Walked { verdicts, failures, is_void } =
-                walked.map_err(|error| format!("{name}: {error}"))?;
+                made.map_err(|error| format!("{name}: {error}"))?;
             scores.lock().unwrap_or_else(PoisonError::into_inner).add(&name, &verdicts);
             match failures {
                 Some(failures) => Err(failures.into()),

@@ -90,6 +90,7 @@ struct Broken {
 
 /// A thread of the profiler that waits for ever at the end of interleavings that do not fail.
 #[derive(Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct Waiting {
     thread: String,
     waits_for: String,

@@ -211,5 +211,5 @@ fn a_trace_of_a_real_runtime_becomes_a_program() {
     let text = printed("import", &[path.to_str().unwrap()]);
     let scenario = Scenario::parse(&text).unwrap();
     let names: Vec<_> = scenario.threads.iter().map(|thread| thread.name.as_str()).collect();
-    assert_eq!(names, ["main", "thread 1"]);
+    assert_eq!(names, ["main", "thread 1", "finalizer"]);
 }

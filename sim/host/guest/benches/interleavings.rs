@@ -96,8 +96,8 @@ mod linux {
                 Err(died) => digest.write(died.to_string().as_bytes()),
             }
         }
-        let each =
-            ((processor_time() - before) / u32::try_from(count).expect("fewer")).as_secs_f64();
+        let time = processor_time().saturating_sub(before);
+        let each = (time / u32::try_from(count).expect("fewer")).as_secs_f64();
         let different = coverage.different();
         println!("| {count} | {different} | {:.0} | {:.0} |", each * 1e6, 1.0 / each);
         digest.finish()

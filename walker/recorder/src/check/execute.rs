@@ -297,7 +297,7 @@ impl Copy {
 
     /// Goes on at full speed to the next system call or signal, which is returned. `delivered` is a signal to deliver, or 0.
     fn go_on(&self, delivered: c_int) -> Result<c_int, Unjudged> {
-        self.ask(SYSEMU, 0, delivered as usize)?;
+        self.ask(SYSEMU, 0, delivered.unsigned_abs() as usize)?;
         self.wait()
     }
 

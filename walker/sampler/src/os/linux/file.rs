@@ -48,7 +48,10 @@ fn reserve(size: usize) -> Option<&'static mut [u8]> {
 
 /// Reads a file: of ELF what is needed, of others all.
 fn fill(file: &File, bytes: &mut [u8]) -> Option<()> {
-    for part in needed(file, bytes).unwrap_or_else(|| vec![0..bytes.len()]) {
+    let Some(parts) = needed(file, bytes) else {
+        return file.read_exact_at(bytes, 0).ok();
+    };
+    for part in parts {
         read(file, bytes, part.start as u64, part.len() as u64)?;
     }
     Some(())

@@ -74,6 +74,7 @@ struct Broken {
 
 /// A thread of the profiler that waits for ever at the end of interleavings that do not fail.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "pages", derive(schemars::JsonSchema))]
 struct LeftWaiting {
     thread: String,
     waits_for: String,

@@ -244,9 +244,10 @@ pub(in crate::scheduled) fn open_library(path: &Path) -> (*mut c_void, Vec<Loade
     OPENED.fetch_add(1, Ordering::Relaxed);
     // Names are bound at once, so that not each interleaving binds those that it calls. A library that a CLR loads although it
     // lacks some is loaded here, too.
-    // SAFETY: a text with a final NUL, here and below.
-    let bound = unsafe { open(name.as_ptr(), libc::RTLD_NOW) };
-    if bound.0.is_null() { unsafe { open(name.as_ptr(), libc::RTLD_LAZY) } } else { bound }
+    // SAFETY: a text with a final NUL.
+    let open_with = |binding| unsafe { open(name.as_ptr(), binding) };
+    let bound = open_with(libc::RTLD_NOW);
+    if bound.0.is_null() { open_with(libc::RTLD_LAZY) } else { bound }
 }
 
 /// Returns this process's arguments as initialisers get them. Behind the environment the kernel has put its auxiliary vector: here

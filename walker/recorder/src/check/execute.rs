@@ -55,7 +55,9 @@ pub(super) enum Unjudged {
     CalledForEver,
     /// It waits in the kernel, again and again.
     Waits,
-    /// A signal: memory has changed since, or the leaf throws.
+    /// An instruction of the leaf itself faults, so it throws, and has no return. Memory is as it was.
+    Throws,
+    /// What the leaf has called faults again and again, or ends by another signal.
     Faults,
     /// The leaf ends the thread or the process.
     Exits,
@@ -69,6 +71,7 @@ impl Unjudged {
             Self::Long => "long",
             Self::CalledForEver => "called for ever",
             Self::Waits => "waits",
+            Self::Throws => "throws",
             Self::Faults => "faults",
             Self::Exits => "exits",
         }
@@ -387,6 +390,7 @@ impl Copy {
         match self.wait()? {
             libc::SIGTRAP => self.registers(),
             libc::SIGPROF => Err(Unjudged::Long),
+            libc::SIGSEGV | libc::SIGFPE => Err(Unjudged::Throws),
             signal => Err(stopped_by(signal)),
         }
     }

@@ -45,7 +45,7 @@ def escaped(text, more=""):
 def sarif(found):
     """Returns the findings as SARIF 2.1.0."""
     results = [{"ruleId": rule, "level": "error", "message": {"text": text},
-                "locations": [{"physicalLocation": {"artifactLocation": {"uri": Path(file).as_posix()},
+                "locations": [{"physicalLocation": {"artifactLocation": {"uri": file},
                                                     "region": {"startLine": line, "startColumn": column}}}]}
                for file, line, column, rule, text in found]
     rules = [{"id": rule} for rule in sorted({it[3] for it in found})]
@@ -57,7 +57,9 @@ def main():
     tool, runtimes = os.environ.get("TOOL", "clrsim"), os.environ.get("RUNTIMES", "")
     command = [tool, "run", *os.environ["PATHS"].split(), *(["--on", runtimes] if runtimes else [])]
     made = subprocess.run([*command, "--json", "--limit", "all"], stdout=subprocess.PIPE, text=True, check=False)
-    found = list(findings(json.loads(line) for line in made.stdout.splitlines() if line))
+    # GitHub knows files by their paths from the root, without "./".
+    found = [(file and Path(file).as_posix(), *rest)
+             for file, *rest in findings(json.loads(line) for line in made.stdout.splitlines() if line)]
     for file, line, column, rule, text in found:
         print(f"::error file={escaped(file, ':,')},line={line},col={column},title={escaped(f'clrsim {rule}', ':,')}::{escaped(text)}")
     Path(os.environ["SARIF"]).write_text(json.dumps(sarif(found), indent=1) + "\n")

@@ -163,10 +163,6 @@ pub(crate) struct HostArgs {
     #[arg(long, hide = true, value_name = "FILE", requires = "journal")]
     pub(crate) trace_lines: Option<PathBuf>,
 
-    /// As the process of one runtime: load the runtime's library from this file
-    #[arg(long, hide = true, value_name = "FILE", requires = "journal")]
-    pub(crate) runtime_library: Option<PathBuf>,
-
     /// Be the process of one interleaving, and keep of it what this says
     #[cfg(all(windows, target_arch = "x86_64"))]
     #[arg(long, hide = true, value_name = "JSON")]

@@ -175,6 +175,7 @@ fn site_search_finds_words_and_ids() {
         ("c-039-stubs", "gallery/seeds/c-039-stubs.html"),
         ("hijack", "gallery/"),
         ("FunctionEnter", "gallery/situations/elt-info-enter.html"),
+        ("functionenter3", "gallery/clauses/c-072-slow-hooks-have-a-frame.html"),
         ("c++", "book/cpp_profiler.html"),
         ("hang", "book/hang.html"),
         ("hanging", "book/hang.html"),

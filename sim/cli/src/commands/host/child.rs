@@ -18,7 +18,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
-use tempfile::{Builder, TempDir};
+use tempfile::Builder;
 
 /// The class of profilers that ignore it.
 const NO_CLASS: &str = "00000000-0000-0000-0000-000000000000";
@@ -63,9 +63,7 @@ pub(super) fn visit(args: &HostArgs, journal: &Path) -> Result<u8, CliError> {
     guard(&limits(&args.limits, TIMEOUT), &[journal], tell)?;
     let visit = Visit { library: &args.library, class, text: &text, generation };
     let trace = args.trace_lines.as_deref().map(sink).transpose()?;
-    if let Some(library) = &args.runtime_library {
-        load_runtime_library(library).map_err(CliError::Text)?;
-    }
+    load_runtime()?;
     match visit.run(Box::new(open()?), trace) {
         Err(SessionError::Run(error)) => open()?.line(&Line::Stuck(stuck(&error))),
         Err(error) => return Err(CliError::Text(error.to_string())),
@@ -103,12 +101,14 @@ pub(super) struct Remains {
     pub(super) printed: String,
 }
 
-/// Makes a folder with the runtime's library, if there is one for this system. It is removed with the value.
-fn runtime_folder() -> io::Result<Option<TempDir>> {
-    let Some(library) = runtime_library() else { return Ok(None) };
+/// Loads the runtime's library, if there is one for this system. Its file is removed at once: what is mapped stays, and nothing is
+/// left of a process that is killed.
+fn load_runtime() -> Result<(), CliError> {
+    let Some(library) = runtime_library() else { return Ok(()) };
     let folder = Builder::new().prefix("clrsim-host-").tempdir()?;
-    std::fs::write(folder.path().join(RUNTIME_LIBRARY), library)?;
-    Ok(Some(folder))
+    let path = folder.path().join(RUNTIME_LIBRARY);
+    std::fs::write(&path, library)?;
+    load_runtime_library(&path).map_err(CliError::Text)
 }
 
 /// Runs a profiler on a runtime, in a process of its own, which writes the lines of a trace if there is a file for them.
@@ -126,10 +126,6 @@ pub(super) fn run(
     command.args(args.limits.again()).arg("--journal").arg(journal.path());
     if let Some(lines) = trace {
         command.arg("--trace-lines").arg(lines.path());
-    }
-    let runtime = runtime_folder()?;
-    if let Some(folder) = &runtime {
-        command.arg("--runtime-library").arg(folder.path().join(RUNTIME_LIBRARY));
     }
     command.stdin(Stdio::null()).stdout(printed.stream()?).stderr(printed.stream()?);
     let mut child = spawn(&mut command)?;

@@ -491,7 +491,7 @@ fn what_is_no_profiler_is_said() {
     };
     let missing = host(&folder().join("missing.so"));
     assert_eq!(missing.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&missing.stderr).contains("missing.so: entity not found"));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("missing.so: no such file"));
     let unloadable = host(&text);
     assert_eq!(unloadable.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&unloadable.stdout).contains("unloadable: its library cannot"));

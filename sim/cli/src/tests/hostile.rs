@@ -116,7 +116,7 @@ fn no_command_lets_a_name_control_a_terminal() {
     for args in &commands {
         let answer = clrsim(args);
         assert!(answer.code < 2 || !args.contains(&&*good), "{args:?}: {}", answer.text());
-        assert_eq!(escaped(&answer), [], "{args:?}: {}", answer.text().escape_debug());
+        assert_eq!(escaped(&answer), ['\0'; 0], "{args:?}: {}", answer.text().escape_debug());
         let foreign: Vec<_> = sequences(args).difference(&ours).cloned().collect();
         assert_eq!(foreign, [""; 0], "{args:?}");
         if args.contains(&"--json") {
@@ -130,7 +130,7 @@ fn no_command_lets_a_name_control_a_terminal() {
         let text = fs::read_to_string(&file).unwrap();
         let raw: Vec<_> =
             text.chars().filter(|c| !is_visible(*c) && !matches!(c, '\n' | '\t')).collect();
-        assert_eq!(raw, [], "{file}");
+        assert_eq!(raw, ['\0'; 0], "{file}");
     }
 }
 
@@ -167,7 +167,7 @@ fn junit_is_xml_for_any_name() {
     let is_xml = |c: char| matches!(c, '\t' | '\n' | '\u{20}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
     assert!(answer.out.chars().all(is_xml));
     assert!(answer.out.contains("\\u{202e}"), "{}", answer.out);
-    assert_eq!(escaped(&answer), []);
+    assert_eq!(escaped(&answer), ['\0'; 0]);
     // Each < begins a tag of the format, and each & a reference.
     for tag in answer.out.split('<').skip(1) {
         let name: String = tag.chars().take_while(|c| !matches!(c, ' ' | '>' | '/')).collect();

@@ -3,9 +3,11 @@
 use super::*;
 
 /// A text that `fmt` changes.
+#[cfg(unix)]
 const UGLY: &str = "function   \"main\"\nstop at=\"main+0x1\"\n";
 
 /// Returns the names in a folder.
+#[cfg(unix)]
 fn names(folder: &Folder) -> Vec<String> {
     let entries = fs::read_dir(folder.0.path()).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());

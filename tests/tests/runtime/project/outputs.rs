@@ -20,7 +20,7 @@ const WRITES: [&str; 10] = [
 /// The files that may, and what they write.
 const WRITERS: [(&str, &str); 8] = [
     ("fixtures/build.rs", "the list of fixtures, for the compiler"),
-    ("sim/cli/src/commands/host/child.rs", "the runtime's library, which it loads and removes"),
+    ("sim/cli/src/commands/host/child.rs", "the runtime's library, which its guard removes"),
     (
         "sim/cli/src/commands/host/journal.rs",
         "what a guest does, into a scratch file of its parent",

@@ -9,12 +9,14 @@
 //! A helper process, which shares the memory of this one and is waited for, as the child of `vfork` is, traces the copy: so
 //! stops send no signal to the runtime.
 
+mod executions;
 mod exits;
 mod fork;
 
 use clr_sampler::Sample;
 use clr_unwind::{Gpr, Registers};
-pub(super) use fork::{Fork, Forks};
+pub(super) use executions::{Executions, Found};
+use fork::{Fork, Forks};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::ffi::{c_int, c_long, c_void};
 use std::mem::{offset_of, zeroed};
@@ -46,7 +48,7 @@ const ENABLE_FIRST: u64 = 1;
 
 /// The reason why a leaf was not executed to its return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Unjudged {
+enum Unjudged {
     /// The system has no `ptrace`, or no debug registers.
     NotPossible,
     /// Too much time: the leaf spins, or is a long loop.
@@ -65,7 +67,7 @@ pub(super) enum Unjudged {
 
 impl Unjudged {
     /// Returns the name in results.
-    pub(super) const fn name(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::NotPossible => "not possible",
             Self::Long => "long",
@@ -80,13 +82,13 @@ impl Unjudged {
 
 /// The caller that a leaf has returned to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Returned {
-    pub(super) ip: u64,
+struct Returned {
+    ip: u64,
     /// The registers in the order of machine code.
-    pub(super) registers: [u64; 16],
+    registers: [u64; 16],
     /// True if each instruction of the leaf was executed on its own, no exception passed, none took rsp from memory, and they led to an address that the
     /// leaf has not written: what restores a context does both, and goes on elsewhere.
-    pub(super) is_certain: bool,
+    is_certain: bool,
 }
 
 /// The work of the helper process, and its result.
@@ -110,7 +112,7 @@ impl Work<'_> {
 }
 
 /// Executes the leaf of a sample to its return, in the copy that was made for it.
-pub(super) fn leaf(sample: &Sample, fork: &Fork<'_>) -> Result<Returned, Unjudged> {
+fn leaf(sample: &Sample, fork: &Fork<'_>) -> Result<Returned, Unjudged> {
     let mut work = Work {
         registers: &sample.registers,
         thread_pointer: sample.thread_pointer,

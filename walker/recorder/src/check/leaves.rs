@@ -5,18 +5,10 @@ use clr_sampler::Sample;
 use clr_sampler::os::OwnProcess;
 use clr_unwind::Memory as _;
 use std::collections::BTreeMap;
-use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 #[cfg(target_os = "linux")]
-use super::execute::{self, Fork};
-
-/// Part of the stack that decides what a leaf does, in bytes: two leaves with the same registers and the same of
-/// this are one.
-const COMPARED: usize = 1024;
-/// Maximum number of leaves that are remembered.
-const MOST: usize = 1 << 16;
+use super::execute::Found;
 
 /// What is known of leaves.
 #[derive(Debug, Default)]
@@ -29,35 +21,19 @@ pub(super) struct Leaves {
     pub(super) opinions_wrong: u64,
     /// Number of leaves that could not be executed, where walk and second walk differ.
     pub(super) disputed: u64,
-    known: HashMap<u64, Result<Frame, &'static str>>,
 }
 
 #[cfg(target_os = "linux")]
 impl Leaves {
-    /// Counts leaves whose copies nobody has executed: their walks were made again later, when memory had changed.
+    /// Counts leaves whose copies nobody has executed.
     pub(super) fn add_unused(&mut self, unused: u64) {
         if unused > 0 {
             *self.unjudged.entry("walked later").or_default() += unused;
         }
     }
 
-    /// Returns the caller of the sample's leaf, if its code can be executed to its return in the copy. A leaf that runs long, or that has
-    /// written its return address, has to return to where the walk says that its frame ends (`claimed`, the caller's rsp).
-    pub(super) fn caller(
-        &mut self,
-        sample: &Sample,
-        fork: &Fork<'_>,
-        claimed: Option<u64>,
-    ) -> Option<Frame> {
-        let mut hasher = DefaultHasher::new();
-        let registers = &sample.registers;
-        (sample.thread.0, registers.rip, registers.gpr).hash(&mut hasher);
-        sample.copy.get(..COMPARED).unwrap_or(&sample.copy).hash(&mut hasher);
-        let key = hasher.finish();
-        if self.known.len() >= MOST {
-            self.known.clear();
-        }
-        let found = *self.known.entry(key).or_insert_with(|| execute(sample, fork, claimed));
+    /// Counts an execution, and returns the caller that it has found.
+    pub(super) fn add(&mut self, found: Found) -> Option<Frame> {
         match found {
             Ok(_) => self.executed += 1,
             Err(why) => *self.unjudged.entry(why).or_default() += 1,
@@ -84,13 +60,4 @@ pub(super) fn describe(sample: &Sample, caller: Option<Frame>) -> String {
         None => writeln!(text, "  not executed to its return"),
     };
     text
-}
-
-#[cfg(target_os = "linux")]
-fn execute(sample: &Sample, fork: &Fork<'_>, claimed: Option<u64>) -> Result<Frame, &'static str> {
-    let returned = execute::leaf(sample, fork).map_err(execute::Unjudged::name)?;
-    if !returned.is_certain && claimed != Some(returned.registers[4]) {
-        return Err("elsewhere");
-    }
-    Ok(Frame { rip: returned.ip, registers: returned.registers })
 }

@@ -2,7 +2,7 @@
 
 use super::Check;
 #[cfg(target_os = "linux")]
-use super::execute::Forks;
+use super::execute::Executions;
 use crate::output;
 use crate::settings::Settings;
 use clr_sampler::{Missed, Mode, Process, Sample, lock};
@@ -10,19 +10,17 @@ use clr_sampler::{Missed, Mode, Process, Sample, lock};
 use clr_sampler::{Sampler, threads::Thread};
 #[cfg(target_os = "linux")]
 use clr_unwind::Registers;
-use clr_walker::mixed::{MixedStack, Policy};
+use clr_walker::mixed::MixedStack;
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
 
 /// The mode.
 #[derive(Debug)]
 pub(crate) struct Checking {
     out: Option<PathBuf>,
     check: Mutex<Check>,
-    /// The copies in which leaves are executed.
     #[cfg(target_os = "linux")]
-    forks: Forks,
+    executions: Executions,
 }
 
 impl Checking {
@@ -30,11 +28,7 @@ impl Checking {
         Self {
             out: settings.out.clone(),
             #[cfg(target_os = "linux")]
-            forks: Forks::new(if settings.policy == Policy::Signal && settings.judge {
-                settings.execute
-            } else {
-                0
-            }),
+            executions: Executions::new(&settings),
             check: Mutex::new(Check::new(settings)),
         }
     }
@@ -47,7 +41,7 @@ impl Checking {
 impl Mode for Checking {
     #[cfg(target_os = "linux")]
     fn in_signal(&self, sampler: &Sampler, number: u32, thread: &Thread, registers: &Registers) {
-        self.forks.make(registers);
+        self.executions.prepare(registers);
         sampler.take(number, thread, registers);
     }
 
@@ -59,11 +53,9 @@ impl Mode for Checking {
         let mut check = lock(&self.check);
         #[cfg(target_os = "linux")]
         {
-            self.forks.look_for_code();
-            check.leaves.add_unused(self.forks.unused.swap(0, Ordering::Relaxed));
-            let fork = self.forks.of(sample);
+            check.leaves.add_unused(self.executions.take_unused());
             check.add(process, sample, stack, |leaves, claimed| {
-                leaves.caller(sample, &fork?, claimed)
+                leaves.add(self.executions.caller(sample, claimed)?)
             });
         }
         #[cfg(windows)]
@@ -73,7 +65,7 @@ impl Mode for Checking {
     fn on_missed(&self, why: Missed) {
         // No sample, no leaf.
         #[cfg(target_os = "linux")]
-        drop(self.forks.any());
+        self.executions.forget();
         lock(&self.check).missed(why);
     }
 

@@ -43,7 +43,7 @@ pub(super) struct Rtl;
 impl Rtl {
     /// Does nothing: the system looks each image up.
     #[expect(clippy::unused_self, reason = "as the other unwinder has it")]
-    pub(super) fn forget(&self) {}
+    pub(super) const fn forget(self) {}
 
     /// Returns the unwinder, which is always there.
     #[expect(clippy::unnecessary_wraps, reason = "libunwind may be missing")]

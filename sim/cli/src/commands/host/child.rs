@@ -15,7 +15,7 @@ use clr_runtime::generation::Generation;
 use clr_scenario::RunOnError;
 use clrsim::{Guid, SessionError};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 use tempfile::Builder;
@@ -53,17 +53,24 @@ pub(super) fn visit(args: &HostArgs, journal: &Path) -> Result<u8, CliError> {
     };
     let class = class(args)?;
     let open = || JournalFile::open(journal);
+    let runtime = runtime_folder()?;
+    // Called in the guard, which outlives this process and the tool.
     let tell = |watched: &Watched| {
         if let Ok(file) = open() {
             for line in &lines(watched) {
                 file.line(line);
             }
         }
+        if let Some(folder) = &runtime {
+            let _ = std::fs::remove_dir_all(folder);
+        }
     };
     guard(&limits(&args.limits, TIMEOUT), &[journal], tell)?;
     let visit = Visit { library: &args.library, class, text: &text, generation };
     let trace = args.trace_lines.as_deref().map(sink).transpose()?;
-    load_runtime()?;
+    if let Some(folder) = &runtime {
+        load_runtime_library(&folder.join(RUNTIME_LIBRARY)).map_err(CliError::Text)?;
+    }
     match visit.run(Box::new(open()?), trace) {
         Err(SessionError::Run(error)) => open()?.line(&Line::Stuck(stuck(&error))),
         Err(error) => return Err(CliError::Text(error.to_string())),
@@ -101,14 +108,12 @@ pub(super) struct Remains {
     pub(super) printed: String,
 }
 
-/// Loads the runtime's library, if there is one for this system. Its file is removed at once: what is mapped stays, and nothing is
-/// left of a process that is killed.
-fn load_runtime() -> Result<(), CliError> {
-    let Some(library) = runtime_library() else { return Ok(()) };
+/// Makes a folder with the runtime's library, if there is one for this system.
+fn runtime_folder() -> io::Result<Option<PathBuf>> {
+    let Some(library) = runtime_library() else { return Ok(None) };
     let folder = Builder::new().prefix("clrsim-host-").tempdir()?;
-    let path = folder.path().join(RUNTIME_LIBRARY);
-    std::fs::write(&path, library)?;
-    load_runtime_library(&path).map_err(CliError::Text)
+    std::fs::write(folder.path().join(RUNTIME_LIBRARY), library)?;
+    Ok(Some(folder.keep()))
 }
 
 /// Runs a profiler on a runtime, in a process of its own, which writes the lines of a trace if there is a file for them.

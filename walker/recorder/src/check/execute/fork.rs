@@ -15,7 +15,7 @@ const LIFETIME: i64 = 10;
 
 /// The copies: at most one at a time.
 #[derive(Debug)]
-pub(in super::super) struct Forks {
+pub(super) struct Forks {
     /// One of so many requests makes a copy.
     every: u32,
     requests: AtomicU32,
@@ -26,7 +26,7 @@ pub(in super::super) struct Forks {
     /// 1 in the copy when it is ready for its execution.
     is_ready: AtomicU32,
     /// Number of copies that no sample came for.
-    pub(in super::super) unused: AtomicU64,
+    pub(super) unused: AtomicU64,
     /// The file with the runtime's code; below 0 if it is not known.
     code: AtomicI32,
     /// Room of the copy for the text of its mappings (VA): a handler allocates nothing.
@@ -35,7 +35,7 @@ pub(in super::super) struct Forks {
 
 /// A copy. It ends when this is dropped.
 #[derive(Debug)]
-pub(in super::super) struct Fork<'f> {
+pub(super) struct Fork<'f> {
     pub(super) pid: i32,
     forks: &'f Forks,
 }
@@ -64,7 +64,7 @@ impl Drop for Fork<'_> {
 
 impl Forks {
     /// Makes the room for copies of one of `every` requests; 0: of none.
-    pub(in super::super) fn new(every: u32) -> Self {
+    pub(super) fn new(every: u32) -> Self {
         // Handlers may run until the process ends.
         let room = Box::leak(vec![0_u8; MAPPINGS].into_boxed_slice());
         Self {
@@ -81,7 +81,7 @@ impl Forks {
     }
 
     /// Looks for the runtime's file with code, once; not in a handler.
-    pub(in super::super) fn look_for_code(&self) {
+    pub(super) fn look_for_code(&self) {
         if self.code.load(Ordering::Relaxed) < 0
             && let Some(file) = shared_memory::code_file()
         {
@@ -95,7 +95,7 @@ impl Forks {
 
     /// Copies the process if it is this request's turn, in the signal handler that has interrupted the calling thread with
     /// these registers. The copy has this thread alone, and waits.
-    pub(in super::super) fn make(&self, registers: &Registers) {
+    pub(super) fn make(&self, registers: &Registers) {
         if self.every == 0
             || !self.requests.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.every)
         {
@@ -116,14 +116,14 @@ impl Forks {
     }
 
     /// Returns the copy that was made for a sample, if there is one.
-    pub(in super::super) fn of(&self, sample: &Sample) -> Option<Fork<'_>> {
+    pub(super) fn of(&self, sample: &Sample) -> Option<Fork<'_>> {
         let registers = &sample.registers;
         let made_for = (self.rip.load(Ordering::Relaxed), self.rsp.load(Ordering::Relaxed));
         if made_for == (registers.rip, registers.rsp()) { self.any() } else { None }
     }
 
     /// Returns the copy of the last request, if it has made one.
-    pub(in super::super) fn any(&self) -> Option<Fork<'_>> {
+    pub(super) fn any(&self) -> Option<Fork<'_>> {
         let pid = self.pid.swap(0, Ordering::Acquire);
         (pid != 0).then(|| Fork { pid, forks: self })
     }

@@ -30,6 +30,7 @@ mod sequences;
 mod show;
 mod texts;
 mod trace;
+#[cfg(unix)]
 mod whole;
 
 use crate::args::Cli;

@@ -3,18 +3,15 @@
 use super::*;
 
 /// A text that `fmt` changes.
-#[cfg(unix)]
 const UGLY: &str = "function   \"main\"\nstop at=\"main+0x1\"\n";
 
 /// Returns the names in a folder.
-#[cfg(unix)]
 fn names(folder: &Folder) -> Vec<String> {
     let entries = fs::read_dir(folder.0.path()).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-#[cfg(unix)]
 #[test]
 fn a_file_keeps_its_mode_and_the_links_to_it() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -39,7 +36,6 @@ fn a_file_keeps_its_mode_and_the_links_to_it() {
     assert_eq!(names(&folder), ["link.kdl", "new.kdl", "texts", "usual"]);
 }
 
-#[cfg(unix)]
 #[test]
 fn a_device_stays_one() {
     use std::os::unix::fs::FileTypeExt as _;

@@ -57,9 +57,7 @@ enum Unjudged {
     CalledForEver,
     /// It waits in the kernel, again and again.
     Waits,
-    /// An instruction of the leaf itself faults, so it throws, and has no return. Memory is as it was.
-    Throws,
-    /// What the leaf has called faults again and again, or ends by another signal.
+    /// A signal: memory has changed since, or the leaf throws.
     Faults,
     /// The leaf ends the thread or the process.
     Exits,
@@ -73,7 +71,6 @@ impl Unjudged {
             Self::Long => "long",
             Self::CalledForEver => "called for ever",
             Self::Waits => "waits",
-            Self::Throws => "throws",
             Self::Faults => "faults",
             Self::Exits => "exits",
         }
@@ -392,7 +389,6 @@ impl Copy {
         match self.wait()? {
             libc::SIGTRAP => self.registers(),
             libc::SIGPROF => Err(Unjudged::Long),
-            libc::SIGSEGV | libc::SIGFPE => Err(Unjudged::Throws),
             signal => Err(stopped_by(signal)),
         }
     }

@@ -216,7 +216,7 @@ fn a_fault_of_what_a_leaf_calls_is_its_handlers() {
 fn what_does_not_return_is_not_judged() {
     for (code, why) in [
         (executed_spin as unsafe extern "C" fn(), Unjudged::Long),
-        (executed_fault, Unjudged::Throws),
+        (executed_fault, Unjudged::Faults),
         (executed_wait, Unjudged::Waits),
         (executed_exit, Unjudged::Exits),
         (executed_call_of_spin, Unjudged::CalledForEver),

@@ -7,13 +7,9 @@ namespace guest {
 constexpr uint32_t KEEP = 0xFFFFFFFF;
 constexpr uint16_t SAME = 0xFFFF;
 
-// MODULE_LOADS.
-struct AssemblyEmit : Asking<ICorProfilerInfo3, 0x4> {
-    bool is_over = false;
+struct AssemblyEmit : OnModule {
     IMetaDataAssemblyEmit *emit = nullptr;
     IMetaDataAssemblyImport *import = nullptr;
-
-    static void say(const char *what, HRESULT result) { std::printf("%s %08x\n", what, static_cast<unsigned>(result)); }
 
     void show_assembly() {
         const void *key = nullptr;
@@ -79,12 +75,7 @@ struct AssemblyEmit : Asking<ICorProfilerInfo3, 0x4> {
         say("no resource", emit->SetManifestResourceProps(0x28000009, 0, KEEP, KEEP));
     }
 
-    HRESULT ModuleLoadFinished(uint64_t module, HRESULT) override {
-        WCHAR path[512];
-        uint32_t len = 0;
-        info->GetModuleInfo2(module, nullptr, 512, &len, path, nullptr, nullptr);
-        if (is_over || narrow(path).find("System.Private.CoreLib") != std::string::npos) return S_OK;
-        is_over = true;
+    void on_module(uint64_t module, const WCHAR *) override {
         void *found = nullptr;
         info->GetModuleMetaData(module, 1, IMetaDataAssemblyEmit::IID, &found);
         emit = static_cast<IMetaDataAssemblyEmit *>(found);
@@ -93,7 +84,6 @@ struct AssemblyEmit : Asking<ICorProfilerInfo3, 0x4> {
         change();
         import->Release();
         emit->Release();
-        return S_OK;
     }
 };
 

@@ -11,12 +11,7 @@ constexpr GUID NOTHING = {0x11111111, 0x7512, 0x11d2, {0x89, 0xce, 0x00, 0x80, 0
 constexpr uint32_t WRITE = 1, READ_ONLY = 0x10;
 using Get = HRESULT (*)(const GUID &, const GUID &, void **);
 
-// MODULE_LOADS.
-struct Dispensed : Asking<ICorProfilerInfo3, 0x4> {
-    bool is_over = false;
-
-    static void say(const char *what, HRESULT result) { std::printf("%s %08x\n", what, static_cast<unsigned>(result)); }
-
+struct Dispensed : OnModule {
     /// Returns the number of types of an opened scope.
     static uint32_t types(void *scope) {
         auto *import = static_cast<IMetaDataImport *>(scope);
@@ -48,15 +43,10 @@ struct Dispensed : Asking<ICorProfilerInfo3, 0x4> {
         static_cast<IUnknown *>(own)->Release();
     }
 
-    HRESULT ModuleLoadFinished(uint64_t module, HRESULT) override {
-        WCHAR path[512];
-        uint32_t len = 0;
-        info->GetModuleInfo2(module, nullptr, 512, &len, path, nullptr, nullptr);
-        if (is_over || narrow(path).find("System.Private.CoreLib") != std::string::npos) return S_OK;
-        is_over = true;
+    void on_module(uint64_t module, const WCHAR *path) override {
         void *library = dlopen("libcoreclr.so", RTLD_LAZY | RTLD_NOLOAD), *found = nullptr;
         auto get = library ? reinterpret_cast<Get>(dlsym(library, "MetaDataGetDispenser")) : nullptr;
-        if (!get) return std::printf("no dispenser\n"), S_OK;
+        if (!get) return void(std::printf("no dispenser\n"));
         say("another class", get(NOTHING, IMetaDataDispenserEx::IID, &found));
         say("another interface", get(DISPENSER, NOTHING, &found));
         say("a dispenser", get(DISPENSER, IMetaDataDispenserEx::IID, &found));
@@ -71,7 +61,6 @@ struct Dispensed : Asking<ICorProfilerInfo3, 0x4> {
         say("no such interface", dispenser->OpenScope(path, 0, NOTHING, &found));
         opened(dispenser, path, module);
         std::printf("%u left\n", dispenser->Release());
-        return S_OK;
     }
 };
 

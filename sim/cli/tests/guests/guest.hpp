@@ -51,6 +51,25 @@ inline std::string narrow(const WCHAR *text) {
     return narrow;
 }
 
+/// A profiler that does something once, with the first module that is not the core library.
+struct OnModule : Asking<ICorProfilerInfo3, /* MODULE_LOADS */ 0x4> {
+    bool is_over = false;
+
+    virtual void on_module(uint64_t module, const WCHAR *path) = 0;
+
+    static void say(const char *what, HRESULT result) { std::printf("%s %08x\n", what, static_cast<unsigned>(result)); }
+
+    HRESULT ModuleLoadFinished(uint64_t module, HRESULT) override {
+        WCHAR path[512];
+        uint32_t len = 0;
+        info->GetModuleInfo2(module, nullptr, 512, &len, path, nullptr, nullptr);
+        if (is_over || narrow(path).find("System.Private.CoreLib") != std::string::npos) return S_OK;
+        is_over = true;
+        on_module(module, path);
+        return S_OK;
+    }
+};
+
 /// Returns the name of a method through the metadata of its module.
 inline std::string name_of(ICorProfilerInfo2 *info, uint64_t function) {
     if (function == 0) return "native";

@@ -55,7 +55,6 @@ impl Executions {
     /// runs long, or that has written its return address, has to return to where the walk says that its frame ends
     /// (`claimed`, the caller's rsp).
     pub(in super::super) fn caller(&self, sample: &Sample, claimed: Option<u64>) -> Option<Found> {
-        self.forks.look_for_code();
         let fork = self.forks.of(sample)?;
         let mut hasher = DefaultHasher::new();
         let registers = &sample.registers;

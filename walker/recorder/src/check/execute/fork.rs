@@ -27,8 +27,8 @@ pub(super) struct Forks {
     is_ready: AtomicU32,
     /// Number of copies that no sample came for.
     pub(super) unused: AtomicU64,
-    /// The file with the runtime's code; below 0 if it is not known.
-    code: AtomicI32,
+    /// The file with the runtime's code. It is there before profilers are.
+    code: Option<i32>,
     /// Room of the copy for the text of its mappings (VA): a handler allocates nothing.
     room: usize,
 }
@@ -48,7 +48,7 @@ impl Fork<'_> {
 
     /// Returns the copy's file with code, if it has one.
     pub(super) fn code(&self) -> Option<i32> {
-        self.forks.code()
+        self.forks.code
     }
 }
 
@@ -75,22 +75,9 @@ impl Forks {
             rsp: AtomicU64::new(0),
             is_ready: AtomicU32::new(0),
             unused: AtomicU64::new(0),
-            code: AtomicI32::new(-1),
+            code: if every == 0 { None } else { shared_memory::code_file() },
             room: room.as_mut_ptr() as usize,
         }
-    }
-
-    /// Looks for the runtime's file with code, once; not in a handler.
-    pub(super) fn look_for_code(&self) {
-        if self.code.load(Ordering::Relaxed) < 0
-            && let Some(file) = shared_memory::code_file()
-        {
-            self.code.store(file, Ordering::Relaxed);
-        }
-    }
-
-    fn code(&self) -> Option<i32> {
-        Some(self.code.load(Ordering::Relaxed)).filter(|&file| file >= 0)
     }
 
     /// Copies the process if it is this request's turn, in the signal handler that has interrupted the calling thread with
@@ -136,7 +123,7 @@ impl Forks {
         // SAFETY: no other thread exists in this process, and the room is used by copies alone, each of which has its own.
         unsafe {
             let room = std::slice::from_raw_parts_mut(self.room as *mut u8, MAPPINGS);
-            if shared_memory::make_private(self.code(), room) {
+            if shared_memory::make_private(self.code, room) {
                 let once = libc::itimerval { it_interval: zeroed(), it_value: limit };
                 libc::syscall(libc::SYS_setitimer, libc::ITIMER_PROF, &raw const once, 0_usize);
                 // The process that executes this is no ancestor, but a sister.

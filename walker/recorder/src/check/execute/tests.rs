@@ -167,7 +167,6 @@ fn code_that_a_copy_writes_by_one_mapping_is_in_its_other() {
         libc::mmap(null_mut(), 4096, protection, libc::MAP_SHARED, 702, 0).cast::<u8>()
     };
     let forks = Forks::new(1);
-    forks.look_for_code();
     let (returned, rsp) =
         execute_with(&forks, code as u64, executed_written_code, &[0x1234]).unwrap();
     assert_eq!((returned.ip, returned.registers[4]), (0x1234, rsp + 8));

@@ -19,7 +19,7 @@ def findings(objects):
     for it in objects:
         if it.get("kind") == "diagnostic":
             help = f" ({it['help']})" if it.get("help") else ""
-            yield it["file"], it["line"], it["column"], it["code"], it["message"] + help
+            yield it["file"] or "", it["line"] or 1, it["column"] or 1, it["code"], it["message"] + help
         elif it.get("kind") == "error":
             yield it.get("file") or "", 1, 1, "error", it["message"]
         for failure in it.get("failures") or []:
@@ -55,7 +55,12 @@ def sarif(found):
 
 def main():
     tool, runtimes = os.environ.get("TOOL", "clrsim"), os.environ.get("RUNTIMES", "")
-    command = [tool, "run", *os.environ["PATHS"].split(), *(["--on", runtimes] if runtimes else [])]
+    paths = os.environ["PATHS"].split()
+    if not paths:
+        # Without a path the tool runs its own scenarios.
+        print("::error::no path of scenarios is given")
+        return 2
+    command = [tool, "run", *paths, *(["--on", runtimes] if runtimes else [])]
     made = subprocess.run([*command, "--json", "--limit", "all"], stdout=subprocess.PIPE, text=True, check=False)
     # GitHub knows files by their paths from the root, without "./".
     found = [(file and Path(file).as_posix(), *rest)

@@ -12,6 +12,15 @@ const TEXTS: [(&str, &str); 2] = [
     ("none.kdl", "stop at=\"f\" {\n"),
 ];
 
+/// Runs the script in a folder.
+fn annotate(folder: &Path, paths: &str) -> Output {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.github/actions/check/annotate.py");
+    let mut command = Command::new("python3");
+    command.arg(script).current_dir(folder).env("TOOL", env!("CARGO_BIN_EXE_clrsim"));
+    command.env("PATHS", paths).env("SARIF", "it.sarif").env("JUNIT", "it.xml");
+    command.output().unwrap()
+}
+
 #[test]
 #[ignore = "external: needs python3"]
 fn failures_are_marked_where_they_are() {
@@ -19,11 +28,7 @@ fn failures_are_marked_where_they_are() {
     for (name, text) in TEXTS {
         std::fs::write(folder.path().join(name), text).unwrap();
     }
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.github/actions/check/annotate.py");
-    let mut command = Command::new("python3");
-    command.arg(script).current_dir(folder.path()).env("TOOL", env!("CARGO_BIN_EXE_clrsim"));
-    command.env("PATHS", ".").env("SARIF", "it.sarif").env("JUNIT", "it.xml");
-    let output = command.output().unwrap();
+    let output = annotate(folder.path(), ".");
     let printed = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(2), "{printed}");
     let lines: Vec<_> = printed.lines().collect();
@@ -47,4 +52,20 @@ fn failures_are_marked_where_they_are() {
     assert_eq!(places, ["none.kdl", "wrong,1.kdl"]);
     let junit = std::fs::read_to_string(folder.path().join("it.xml")).unwrap();
     assert!(junit.contains(r#"tests="2" failures="2" skipped="0""#), "{junit}");
+}
+
+/// The tool alone would run its own scenarios, and all would be well.
+#[test]
+#[ignore = "external: needs python3"]
+fn no_path_and_an_empty_folder_are_failures() {
+    let folder = tempfile::tempdir().unwrap();
+    for (paths, error) in [
+        ("", "::error::no path of scenarios is given"),
+        (".", "::error file=.,line=1,col=1,title=clrsim input::no fixtures in this folder"),
+    ] {
+        let output = annotate(folder.path(), paths);
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{printed}");
+        assert!(printed.starts_with(error), "{printed}");
+    }
 }

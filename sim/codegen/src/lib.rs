@@ -96,12 +96,12 @@ pub use program::{
     CallForm, CodeKind, Exit, Function, FunctionIndex, Interrupt, Program, ReturnForm, Statement,
     TailCallForm,
 };
-#[doc(hidden)]
-pub use rules::may_realign;
 pub use rules::{
     FunctionPart, MAX_ARGUMENTS, MAX_CLAUSES, MAX_FUNCTIONS, MAX_LOCALS, MAX_NESTING, MAX_PUSHES,
     MAX_SIGNAL_STACK, ProgramError, ProgramRule,
 };
+#[doc(hidden)]
+pub use rules::{is_name_character, may_realign};
 pub use runtime_call::{CallTarget, RuntimeCall, RuntimeCallKind};
 pub use service::Service;
 pub use shape::{

@@ -1,4 +1,4 @@
-//! Holds the unwind data of an image against its code.
+//! Checks the unwind data of an image against its code.
 //!
 //! Every function is executed from its entry, along both sides of each branch, with a return address and
 //! nonvolatile registers that are known. At each instruction the answer of `clr-unwind` is compared with

@@ -257,10 +257,12 @@ impl Program {
     }
 }
 
+/// Returns true for a character that names of functions may have: also those of nested types, of lambdas, and of generic types.
+#[must_use]
+pub const fn is_name_character(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '+' | '<' | '>' | '`')
+}
+
 fn is_name(name: &str) -> bool {
-    let allowed = |c: char| {
-        // Names of nested types, of lambdas, and of generic types.
-        c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '+' | '<' | '>' | '`')
-    };
-    !name.is_empty() && name.chars().all(allowed)
+    !name.is_empty() && name.chars().all(is_name_character)
 }

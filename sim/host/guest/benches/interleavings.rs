@@ -10,7 +10,7 @@
 //! this process, or takes from files; a tenth to a quarter, by the number of calls, is that threads wait for each other, as one of
 //! them has the turn; a tenth is the start of the copy and of its threads. A fifth is not the kernel.
 //!
-//! What is measured is processor time, of this process and of its copies. The digest is of all ends with their coverage: it
+//! The times are processor time, of this process and of its copies. The digest is of all ends with their coverage: it
 //! stays as it is if nothing but the speed has changed.
 
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]

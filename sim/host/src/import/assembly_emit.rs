@@ -1,4 +1,5 @@
-//! `IMetaDataAssemblyEmit`.
+//! `IMetaDataAssemblyEmit`. Changes of rows had the same results in CLRs 8.0.34, 9.0.23, 10.0.15 and 11.0.0; of the others they are
+//! assumed.
 
 use super::AssemblyEmit;
 use super::assemblies::{OF_ASSEMBLY, OF_REFERENCE, PUBLIC_KEY};

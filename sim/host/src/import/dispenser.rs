@@ -1,5 +1,5 @@
 //! The dispenser of metadata, which opens the files of the process's modules: `Disp` of src/coreclr/md/compiler/disp.cpp of
-//! dotnet/runtime. What it answers was recorded on 8.0.34, 9.0.23, 10.0.15 and 11.0.0.
+//! dotnet/runtime. What it answers was recorded on 8.0.34, 9.0.23, 10.0.15 and 11.0.0 on Linux; of 3.1 it is assumed.
 
 use super::Scope;
 use crate::inner::Inner;
@@ -122,7 +122,7 @@ impl IMetaDataDispenserMethods for Dispenser {
             let Some(module) = modules.iter().find(|module| module.path == path) else {
                 return Ok(results::FILE_NOT_FOUND);
             };
-            // Recorded: .NET 8 and 9 share what was opened for reading, .NET 10 and 11 do not.
+            // Recorded: .NET 8 and 9 share what was opened for reading, .NET 10 and 11 do not. Of 3.1 it is assumed.
             let is_shared = is_read_only && !session.generation.family().is_core_since(10);
             let (result, found) = Scope::open(session, module.id, *iid, is_shared);
             // SAFETY: as above.

@@ -1,7 +1,7 @@
 //! The fields of classes: where they lie in objects, and where static ones are.
 //!
 //! A probe of four classes had the same results on 8.0.34, 10.0.15 and 11.0.0: references come first, in the order of their tokens,
-//! then numbers, the larger ones first.
+//! then numbers, the larger ones first. Of the other runtimes this is assumed.
 
 use super::Call;
 use clr_com::{ClassId, FieldOffset, Token};
@@ -9,9 +9,9 @@ use clr_runtime::Outcome;
 use clr_runtime::metadata::{FieldKind, FieldNames, Module, TypeDef};
 use clr_walker::profiling::CallError;
 
-/// The first field in an object: its class is before it.
+/// Offset of the first field in an object, in bytes: its class is before it.
 const FIRST: u32 = 8;
-/// What an object has before that, and the size of the smallest one.
+/// Bytes of an object before its class, and of the smallest object.
 const HEADER: u32 = 8;
 const SMALLEST: u32 = 24;
 /// The name of a static constructor.

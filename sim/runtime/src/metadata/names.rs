@@ -33,13 +33,13 @@ pub struct TypeNames {
 pub struct FieldNames {
     /// Name without the type.
     pub name: String,
-    /// What it holds.
+    /// Kind of its value.
     pub kind: FieldKind,
     /// True for a field of the type, not of its objects.
     pub is_static: bool,
 }
 
-/// What a field holds.
+/// The kind of a field's value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldKind {
     /// 32 bits.

@@ -18,16 +18,16 @@ use crate::model::ProfilerMethod;
 pub struct Synonym {
     /// The words, as people write them.
     pub words: &'static [&'static str],
-    /// What to write here, in a sentence without full stop.
+    /// A sentence without full stop: the words to write here.
     pub here: &'static str,
     /// Words of this project for the same thing, for searches in texts and pages. Each finds something.
     pub find: &'static [&'static str],
 }
 
-/// What this project has for a word of the field.
+/// The meaning of a word of the field here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meaning {
-    /// What to write here, in a sentence without full stop.
+    /// A sentence without full stop: the words to write here.
     pub here: String,
     /// Words of this project for the same thing, for searches.
     pub find: Vec<&'static str>,

@@ -2,7 +2,7 @@
 
 use crate::text::error::{LineColumn, Problem};
 use crate::text::grammar::Kind;
-use crate::text::help::DOUBLE_QUOTES;
+use crate::text::help::{DOUBLE_QUOTES, is_other_quote};
 use crate::text::problem::{ProblemKind, SyntaxError};
 
 /// Units of time, with their microseconds.
@@ -35,9 +35,9 @@ impl Problem {
         let own = self.text();
         let word = if own.starts_with('"') { own } else { self.word() }.trim_matches('"');
         let special = match &self.kind {
-            ProblemKind::Syntax(SyntaxError::Character(
-                '\'' | '\u{2018}' | '\u{2019}' | '\u{201C}' | '\u{201D}',
-            )) => Some(DOUBLE_QUOTES.to_owned()),
+            ProblemKind::Syntax(SyntaxError::Character(c)) if is_other_quote(*c) => {
+                Some(DOUBLE_QUOTES.to_owned())
+            }
             ProblemKind::Syntax(SyntaxError::Number | SyntaxError::Space | SyntaxError::Entry) => {
                 number(word)
             }

@@ -3,9 +3,9 @@
 use crate::text::codec::quoted;
 use crate::text::error::{Problem, Span};
 use crate::text::grammar::{Kind, all_generations};
+use crate::text::hresult::names;
 use crate::text::problem::{ProblemKind, renamed};
-use crate::text::suggest::nearest;
-use clr_runtime::profiling::HResult;
+use crate::text::suggest::{function_of, nearest};
 
 /// Maximum number of words of which each is offered.
 const MOST_WORDS: usize = 8;
@@ -13,11 +13,11 @@ const MOST_WORDS: usize = 8;
 /// A change of a text that removes a problem, if it is what was meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Correction {
-    /// What the change does, in a few words.
+    /// The change in a few words.
     pub title: String,
     /// The part of the text that goes.
     pub span: Span,
-    /// What comes in its place.
+    /// The text in its place.
     pub text: String,
     /// The change is the likely one: a similar name, or the new name of a word.
     pub is_likely: bool,
@@ -90,16 +90,12 @@ fn candidates(problem: &ProblemKind) -> Option<(&str, Vec<&str>)> {
         | ProblemKind::UnknownThread { found, allowed }
         | ProblemKind::UnknownBuffer { found, allowed }
         | ProblemKind::UnknownOfProfiler { found, allowed, .. } => (found, allowed),
-        ProblemKind::NotOnThisStack { found, allowed, .. } => {
-            (found.rsplit_once("+0x").map_or(found.as_str(), |(name, _)| name), allowed)
-        }
+        ProblemKind::NotOnThisStack { found, allowed, .. } => (function_of(found), allowed),
         ProblemKind::UnknownWord { found, expected } => {
             let words = match expected {
                 Kind::Word(words) => words.to_vec(),
                 Kind::Generations => all_generations(),
-                Kind::HResult | Kind::Outcome => {
-                    HResult::NAMED.iter().filter_map(|it| it.name()).collect()
-                }
+                Kind::HResult | Kind::Outcome => names(),
                 _ => return None,
             };
             return Some((found, words));

@@ -2,16 +2,30 @@
 
 use crate::synonyms::meaning;
 use crate::text::grammar::{Kind, Level, NodeRule, all_generations};
-use crate::text::hresult::without_prefix;
+use crate::text::hresult::{names, without_prefix};
 use crate::text::problem::{ProblemKind, SyntaxError, renamed};
-use crate::text::suggest::{list, nearest, suggest};
+use crate::text::suggest::{function_of, list, nearest, suggest};
 use clr_runtime::clause::{ClauseEntry, entries};
 use clr_runtime::generation::Generations;
-use clr_runtime::profiling::HResult;
 use clr_story::Hazard;
 
 /// Advice on single and typographic quotes.
 pub(crate) const DOUBLE_QUOTES: &str = "strings are in double quotes: \"…\"";
+
+/// Maximum number of places of a node that a hint names.
+const MOST_PLACES: usize = 3;
+
+/// Maximum number of allowed names that a hint lists beside a meaning.
+const FEW: usize = 8;
+
+/// Pairs of quotes that people write instead of double ones.
+const OTHER_QUOTES: [[char; 2]; 3] =
+    [['\'', '\''], ['\u{2018}', '\u{2019}'], ['\u{201C}', '\u{201D}']];
+
+/// Returns true for a quote that begins no string.
+pub(crate) fn is_other_quote(c: char) -> bool {
+    OTHER_QUOTES.as_flattened().contains(&c)
+}
 
 impl ProblemKind {
     /// Returns a hint on how to fix the problem.
@@ -35,13 +49,12 @@ impl ProblemKind {
             Self::UnknownOfProfiler { found, allowed, .. } => suggest(found, allowed, "one of"),
             Self::UnknownWord { found, expected } => of_word(found, *expected),
             Self::NotOnThisStack { found, allowed, .. } => {
-                let function = found.rsplit_once("+0x").map_or(found.as_str(), |(name, _)| name);
-                suggest(function, allowed, "a function")
+                suggest(function_of(found), allowed, "a function")
             }
             Self::Foreign | Self::Empty => "`clrsim new` writes a text to start from".to_owned(),
             Self::FunctionTwice { .. } => "give one of them another name".to_owned(),
             Self::FunctionCharacter { found } => match found {
-                '\'' | '\u{2018}' | '\u{2019}' | '\u{201C}' | '\u{201D}' => DOUBLE_QUOTES.to_owned(),
+                quote if is_other_quote(*quote) => DOUBLE_QUOTES.to_owned(),
                 _ => "a name has the letters and digits of ASCII, and `_ . : + < >` and a grave accent".to_owned(),
             },
             Self::NoSuchFrame { .. } => "use `on=` to exclude these generations".to_owned(),
@@ -151,19 +164,17 @@ fn of_property(node: &str, found: &str, allowed: &[String]) -> String {
 
 /// Returns the hint for a word that is not allowed in a place of this kind.
 fn of_word(found: &str, expected: Kind) -> String {
-    let is_quoted =
-        |quote: [char; 2]| found.len() > 1 && found.starts_with(quote) && found.ends_with(quote);
-    if is_quoted(['\'', '\''])
-        || is_quoted(['\u{2018}', '\u{2019}'])
-        || is_quoted(['\u{201C}', '\u{201D}'])
-    {
+    let is_in = |quotes: &[char; 2]| {
+        found.len() > 1 && found.starts_with(quotes[0]) && found.ends_with(quotes[1])
+    };
+    if OTHER_QUOTES.iter().any(is_in) {
         return DOUBLE_QUOTES.to_owned();
     }
     match expected {
         Kind::Word(words) => of_name(found, words, "one of"),
         Kind::Generations => of_generations(found),
         Kind::HResult | Kind::Outcome => {
-            let names: Vec<_> = HResult::NAMED.iter().filter_map(|it| it.name()).collect();
+            let names = names();
             let short: Vec<_> = names.iter().map(|name| without_prefix(name)).collect();
             match nearest(found, &short).filter(|_| nearest(found, &names).is_none()) {
                 Some(near) => format!("did you mean `{near}`? names may lack their prefix"),
@@ -241,9 +252,3 @@ fn around(level: Level) -> Vec<&'static str> {
 fn has_property(rule: &NodeRule, name: &str) -> bool {
     rule.properties.iter().any(|property| property.name == name)
 }
-
-/// Maximum number of places of a node that a hint names.
-const MOST_PLACES: usize = 3;
-
-/// Maximum number of allowed names that a hint lists beside a meaning.
-const FEW: usize = 8;

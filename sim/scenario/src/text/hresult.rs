@@ -5,6 +5,11 @@ use clr_runtime::profiling::HResult;
 /// Prefixes of the names of HRESULTs, the longest first.
 const PREFIXES: [&str; 4] = ["CORPROF_E_STACKSNAPSHOT_", "CORPROF_E_", "E_", "S_"];
 
+/// Returns the names of all HRESULTs that have one.
+pub(crate) fn names() -> Vec<&'static str> {
+    HResult::NAMED.iter().filter_map(|it| it.name()).collect()
+}
+
 /// Returns the name of an HRESULT without its prefix.
 pub(crate) fn without_prefix(name: &str) -> &str {
     PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name)

@@ -10,7 +10,7 @@ use core::fmt;
 use std::collections::BTreeSet;
 use thiserror::Error;
 
-/// What a name stands for. Names of one kind are different from each other; those of two kinds need not be.
+/// The kind of thing that has a name. Names of one kind are different from each other; those of two kinds need not be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NameKind {
     /// A function of a program, or one on a stack placed by hand.
@@ -40,7 +40,7 @@ impl fmt::Display for NameKind {
 /// A place in a text where a name is defined or used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameUse {
-    /// What the name stands for.
+    /// The kind of thing that has the name.
     pub kind: NameKind,
     /// The name, as its definition has it.
     pub name: String,
@@ -48,7 +48,7 @@ pub struct NameUse {
     pub span: Span,
     /// The name is defined here.
     pub is_definition: bool,
-    /// What is before and after the name in the value: `*`, `IL_STUB_PInvoke:`, `@tier1`, `+0x40`.
+    /// The parts of the value before and after the name: `*`, `IL_STUB_PInvoke:`, `@tier1`, `+0x40`.
     around: (String, String),
 }
 
@@ -107,14 +107,13 @@ pub fn names_of(text: &str) -> Vec<NameUse> {
 pub fn rename(text: &str, offset: usize, new: &str) -> Result<Vec<(Span, String)>, RenameError> {
     Scenario::parse(text).map_err(RenameError::Problems)?;
     let names = names_of(text);
-    let is_there = |it: &&NameUse| (it.span.offset..=it.span.end()).contains(&offset);
-    let name = names.iter().find(is_there).ok_or(RenameError::NoName(offset))?;
-    let is_of = |it: &NameUse, other: &str| it.kind == name.kind && it.name == other;
-    if new != name.name && names.iter().any(|it| is_of(it, new)) {
+    let name = names.iter().find(|it| it.is_at(offset)).ok_or(RenameError::NoName(offset))?;
+    let is_new = |it: &&NameUse| it.kind == name.kind && it.name == new;
+    if new != name.name && names.iter().any(|it| is_new(&it)) {
         return Err(RenameError::Taken(new.to_owned()));
     }
-    let is_it = |it: &&NameUse| is_of(it, &name.name);
-    let mut changes: Vec<_> = names.iter().filter(is_it).map(|it| it.with(new)).collect();
+    let uses = names.iter().filter(|it| it.is_of_same(name));
+    let mut changes: Vec<_> = uses.map(|it| it.with(new)).collect();
     changes.sort_by_key(|(span, _)| std::cmp::Reverse(span.offset));
     let mut renamed = text.to_owned();
     for (span, value) in &changes {
@@ -124,13 +123,25 @@ pub fn rename(text: &str, offset: usize, new: &str) -> Result<Vec<(Span, String)
         .map_err(|error| RenameError::Refused { name: new.to_owned(), error })?;
     // Each use is still one, and no other has become one.
     let now = names_of(&renamed);
-    if now.len() != names.len() || now.iter().filter(|it| is_of(it, new)).count() != changes.len() {
+    if now.len() != names.len() || now.iter().filter(is_new).count() != changes.len() {
         return Err(RenameError::Taken(new.to_owned()));
     }
     Ok(changes)
 }
 
 impl NameUse {
+    /// Returns true if a byte offset is in the value, or at one of its ends.
+    #[must_use]
+    pub fn is_at(&self, offset: usize) -> bool {
+        (self.span.offset..=self.span.end()).contains(&offset)
+    }
+
+    /// Returns true if both are uses of the same name.
+    #[must_use]
+    pub fn is_of_same(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.name == other.name
+    }
+
     /// Returns the place of the value, and its text with another name.
     fn with(&self, name: &str) -> (Span, String) {
         let (before, after) = &self.around;

@@ -14,6 +14,14 @@ const NEAREST_LIMIT: usize = 6;
 /// Maximum number of names to compare with a wrong one.
 const SUGGEST_LIMIT: usize = 1000;
 
+/// Length of the shortest beginning of a name that stands for it, in bytes.
+const LEAST_START: usize = 3;
+
+/// Returns the function of a label, which may have an offset.
+pub(crate) fn function_of(label: &str) -> &str {
+    label.rsplit_once("+0x").map_or(label, |(function, _)| function)
+}
+
 /// Returns all names, quoted.
 pub(crate) fn list<S: AsRef<str>>(names: &[S]) -> String {
     let names: Vec<_> = names.iter().map(|name| format!("`{}`", name.as_ref())).collect();
@@ -45,9 +53,6 @@ fn continued<'a>(found: &str, allowed: &[&'a str]) -> Option<&'a str> {
     let longer = allowed.iter().take(SUGGEST_LIMIT).filter(begins);
     longer.copied().filter(|_| found.len() >= LEAST_START).min_by_key(|name| name.len())
 }
-
-/// Length of the shortest beginning of a name that stands for it, in bytes.
-const LEAST_START: usize = 3;
 
 /// Returns where two names differ that look the same: in a character beyond ASCII.
 fn lookalike(found: &str, near: &str) -> Option<String> {

@@ -71,7 +71,7 @@ pub(super) fn schema() -> Value {
         any(windows, all(target_os = "linux", target_env = "gnu"))
     ))]
     lines! { any, generator:
-        "host --explore" host::histories::search::Histories,
+        "host --schedules" host::histories::search::Histories,
         "host --replay" host::histories::replay::Replayed,
     }
     let definitions = generator.take_definitions(true);

@@ -18,7 +18,7 @@ pub(crate) struct Word<'w> {
     kind: &'static str,
     #[serde(rename = "word")]
     said: &'w str,
-    /// What texts have for it, in a sentence without full stop.
+    /// A sentence without full stop: the words that scenarios have for it.
     here: String,
     /// Words of this project for the same thing, which searches find.
     find: Vec<&'static str>,

@@ -29,8 +29,8 @@ fn rule(word: &str) -> Option<String> {
 fn name(document: &Document, position: Position) -> Option<String> {
     let offset = document.offset(position);
     let names = names_of(&document.text);
-    let name = names.iter().find(|it| (it.span.offset..=it.span.end()).contains(&offset))?;
-    let all = || names.iter().filter(|it| it.kind == name.kind && it.name == name.name);
+    let name = names.iter().find(|it| it.is_at(offset))?;
+    let all = || names.iter().filter(|it| it.is_of_same(name));
     let line =
         all().find(|it| it.is_definition).map(|it| document.range(it.span).start.line + 1)?;
     let (kind, uses) = (name.kind, all().filter(|it| !it.is_definition).count());

@@ -14,7 +14,7 @@ pub(super) fn definition(
 ) -> Option<Location> {
     let names = names_of(&document.text);
     let name = at(document, place, &names)?;
-    let definition = names.iter().find(|it| it.is_definition && is_same(it, name))?;
+    let definition = names.iter().find(|it| it.is_definition && it.is_of_same(name))?;
     Some(location(document, place, definition))
 }
 
@@ -26,7 +26,7 @@ pub(super) fn uses(
 ) -> Vec<Location> {
     let names = names_of(&document.text);
     let Some(name) = at(document, place, &names) else { return Vec::new() };
-    let all = names.iter().filter(|it| is_same(it, name));
+    let all = names.iter().filter(|it| it.is_of_same(name));
     let wanted = all.filter(|it| with_definition || !it.is_definition);
     wanted.map(|it| location(document, place, it)).collect()
 }
@@ -63,17 +63,13 @@ pub(super) fn edit(uri: lsp_types::Uri, edits: Vec<TextEdit>) -> WorkspaceEdit {
 }
 
 /// Returns the name at a position.
-pub(super) fn at<'n>(
+fn at<'n>(
     document: &Document,
     place: &TextDocumentPositionParams,
     names: &'n [NameUse],
 ) -> Option<&'n NameUse> {
     let offset = document.offset(place.position);
-    names.iter().find(|it| (it.span.offset..=it.span.end()).contains(&offset))
-}
-
-fn is_same(one: &NameUse, other: &NameUse) -> bool {
-    one.kind == other.kind && one.name == other.name
+    names.iter().find(|it| it.is_at(offset))
 }
 
 fn location(document: &Document, place: &TextDocumentPositionParams, name: &NameUse) -> Location {

@@ -6,7 +6,9 @@ use crate::text::error::Span;
 use crate::text::nodes::ENDS;
 use crate::text::parse::Problems;
 use crate::text::problem::ProblemKind;
-use clr_codegen::{CodeKind, EntryForm, FunctionIndex, FunctionPart, ProgramError, ProgramRule};
+use clr_codegen::{
+    CodeKind, EntryForm, FunctionIndex, FunctionPart, ProgramError, ProgramRule, is_name_character,
+};
 use std::collections::BTreeSet;
 
 /// The nodes of a text, in which the places of problems are found.
@@ -102,8 +104,7 @@ fn named_wrongly(scenario: &Scenario, places: &Places<'_>, wrong: FunctionIndex)
         let first = places.node("function", first).offset;
         return ProblemKind::FunctionTwice { name: name.to_owned(), first };
     }
-    let is_allowed = |c: &char| c.is_ascii_alphanumeric() || "_.:+<>`".contains(*c);
-    match name.chars().find(|c| !is_allowed(c)) {
+    match name.chars().find(|c| !is_name_character(*c)) {
         Some(found) => ProblemKind::FunctionCharacter { found },
         None => ProblemKind::Rule(ProgramRule::Name),
     }

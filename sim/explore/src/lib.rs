@@ -111,7 +111,7 @@ pub use points::{PointCoverage, SearchPoints, pass};
 #[doc(hidden)]
 pub use remote::{NotALine, RemoteSearch, answer};
 pub use replay::ReplaySearch;
-pub use report::{Failure, LeftWaiting, NotSurvived, Report};
+pub use report::{Failure, LeftWaiting, NotSurvived, Report, ThreadWaits};
 pub use schedule_string::{InjectedFault, ScheduleString, ScheduleStringError};
 pub use search::{
     Choice, Coverage, FallibleCall, Injector, Observer, ProcessState, Progress, Search, Step,

@@ -51,6 +51,6 @@ pub use exceptions::Exception;
 pub use frames::{ExplicitFrame, FrameKind};
 pub use hang::{Cause, Circle, Diagnosis, Doubt, Edge, Evidence, Unknown, Verdict, is_in_call};
 pub use methods::{MethodName, MethodNames};
-pub use runtime::Runtime;
+pub use runtime::{Runtime, is_runtime};
 pub use stack::{CodeKind, Stack, StackEnd, StackFrame, StackWalker};
 pub use threads::{ManagedThread, Mode, ThreadList, ThreadState, ThreadStore};

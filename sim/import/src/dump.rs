@@ -3,7 +3,7 @@
 use crate::error::ImportError;
 use crate::note::Note;
 use crate::observation::{Observation, bounds_of};
-use crate::version::generation_of_path;
+use crate::version::generation_of_module;
 use clr_dump::StoppedProcess;
 use clr_inspect::{
     CodeKind, ExplicitFrame, FrameKind as KindInDump, ManagedThread, MethodName, MethodNames, Mode,
@@ -37,8 +37,8 @@ pub struct ThreadReader<'r, 'm, 'a, P: ?Sized> {
 }
 
 impl<'r, 'm, 'a, P: StoppedProcess + ?Sized> ThreadReader<'r, 'm, 'a, P> {
-    /// Creates a reader. `walker` walks the stacks of the same process. The simulated runtime is `on`, or that of the version in
-    /// the path of the process's runtime.
+    /// Creates a reader. `walker` walks the stacks of the same process. The simulated runtime is `on`, or that of the version of
+    /// the process's runtime.
     ///
     /// # Errors
     /// [`ImportError`] if it is not known which simulated runtime that is, or if managed code cannot be found.
@@ -48,7 +48,10 @@ impl<'r, 'm, 'a, P: StoppedProcess + ?Sized> ThreadReader<'r, 'm, 'a, P> {
         walker: StackWalker<'m, 'a, P>,
         on: Option<Generation>,
     ) -> Result<Self, ImportError> {
-        let generation = on.or_else(|| generation_of_path(runtime.path()));
+        let generation = on.or_else(|| {
+            let mut modules = process.modules().iter();
+            generation_of_module(modules.find(|module| module.path == runtime.path())?)
+        });
         let generation = generation.ok_or(ImportError::NoGeneration)?;
         if !walker.finds_managed_code() {
             return Err(ImportError::NoCode);

@@ -2,7 +2,8 @@
 //!
 //! All is read by the runtime's own data contracts (`clr_walker::jitted::contracts`), so no debugger's library is needed. .NET 10
 //! and 11 have all that are asked for, .NET 9 that of threads, and .NET 8 none: what lacks is known of two builds, 8.0.34 and 9.0.23
-//! for Linux x64. Of another build of .NET 9, threads are read, but no managed code; another one of .NET 8 is refused.
+//! for Linux x64. Of another build of .NET 9, threads are read, but no managed code; another one of .NET 8 is refused. On Windows the
+//! same contracts count.
 //!
 //! ```no_run
 //! # fn print(process: &clr_dump::CoreDump<'_>) -> Result<(), clr_inspect::InspectError> {
@@ -51,6 +52,6 @@ pub use exceptions::Exception;
 pub use frames::{ExplicitFrame, FrameKind};
 pub use hang::{Cause, Circle, Diagnosis, Doubt, Edge, Evidence, Unknown, Verdict, is_in_call};
 pub use methods::{MethodName, MethodNames};
-pub use runtime::Runtime;
+pub use runtime::{Runtime, is_runtime};
 pub use stack::{CodeKind, Stack, StackEnd, StackFrame, StackWalker};
 pub use threads::{ManagedThread, Mode, ThreadList, ThreadState, ThreadStore};

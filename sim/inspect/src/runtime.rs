@@ -4,12 +4,17 @@ use crate::error::InspectError;
 use crate::frames::FrameLayout;
 use crate::layouts::Layout;
 use crate::threads::ThreadLayout;
-use clr_dump::{ModuleKind, StoppedProcess};
+use clr_dump::{Module, ModuleKind, StoppedProcess, System};
 use clr_unwind::{Memory, Unreadable};
 use clr_walker::jitted::contracts::ContractDescriptor;
 
 /// Name of the symbol that .NET 9 and later export.
 const DESCRIPTOR: &str = "DotNetRuntimeContractDescriptor";
+
+/// Returns true if the file has the name of a runtime that need not say by exports that it is one.
+pub fn is_runtime(module: &Module<'_>) -> bool {
+    matches!(module.name(), "libcoreclr.so" | "coreclr.dll")
+}
 
 /// The .NET runtime of a stopped process.
 #[derive(Clone, Debug)]
@@ -28,7 +33,12 @@ impl Runtime {
     /// [`InspectError`] if there is none, or if its descriptor cannot be read.
     pub fn find<P: StoppedProcess + ?Sized>(process: &P) -> Result<Self, InspectError> {
         let mut error = InspectError::NoRuntime;
-        for module in process.modules().iter().filter(|module| module.kind == ModuleKind::Elf) {
+        // On Linux, PE images are those of .NET.
+        let kind = match process.system() {
+            System::Linux => ModuleKind::Elf,
+            System::Windows => ModuleKind::Pe,
+        };
+        for module in process.modules().iter().filter(|module| module.kind == kind) {
             let layout = module.build_id().and_then(Layout::of);
             if let Some(layout) = layout.filter(|layout| layout.is_whole()) {
                 let mut descriptor = ContractDescriptor::empty();
@@ -44,10 +54,10 @@ impl Runtime {
                     return Self::new(descriptor, &module.path);
                 }
                 // Another module may be unknown; of the runtime itself it matters.
-                Err(unknown) if module.name() == "libcoreclr.so" => {
+                Err(unknown) if is_runtime(module) => {
                     error = InspectError::NoSymbols(unknown);
                 }
-                Ok(None) if module.name() == "libcoreclr.so" => error = InspectError::UnknownBuild,
+                Ok(None) if is_runtime(module) => error = InspectError::UnknownBuild,
                 Ok(None) | Err(_) => {}
             }
         }

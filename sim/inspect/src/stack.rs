@@ -4,7 +4,8 @@ use crate::error::InspectError;
 use crate::hijacks::Hijacks;
 use crate::ready_to_run::ReadyToRunLayout;
 use crate::runtime::Runtime;
-use clr_unwind::{CodeMap, Convention, Memory, Position, Registers, UnwindError, Unwinder};
+use clr_dump::{StoppedProcess, System};
+use clr_unwind::{CodeMap, Convention, Position, Registers, UnwindError, Unwinder};
 use clr_walker::jitted::JittedMethod;
 use clr_walker::jitted::contracts::{CodeAt, ExecutionManager};
 use std::collections::BTreeMap;
@@ -89,7 +90,7 @@ pub struct StackWalker<'m, 'a, M: ?Sized> {
     methods: BTreeMap<u64, JittedMethod>,
 }
 
-impl<'m, 'a, M: Memory + ?Sized> StackWalker<'m, 'a, M> {
+impl<'m, 'a, M: StoppedProcess + ?Sized> StackWalker<'m, 'a, M> {
     /// Creates a walker. `map` has the code of the modules (`clr_dump::CoreDump::code_map`); with a runtime that has the contract
     /// of code, jitted methods are found when a walk meets them.
     pub fn new(memory: &'m M, map: CodeMap<'a>, runtime: Option<&Runtime>) -> Self {
@@ -98,6 +99,11 @@ impl<'m, 'a, M: Memory + ?Sized> StackWalker<'m, 'a, M> {
         let ready_to_run = descriptor.and_then(|it| ReadyToRunLayout::new(it).ok());
         let hijacks = runtime.map(|runtime| Hijacks::read(memory, runtime)).unwrap_or_default();
         Self { memory, map, manager, ready_to_run, hijacks, methods: BTreeMap::new() }
+    }
+
+    /// Returns the convention of managed code.
+    fn convention(&self) -> Convention {
+        self.memory.system().convention()
     }
 
     /// Returns true if managed code can be found: the runtime has the contract of code.
@@ -128,8 +134,14 @@ impl<'m, 'a, M: Memory + ?Sized> StackWalker<'m, 'a, M> {
             };
             frames.push(StackFrame { registers, position, code });
             let rsp = registers.rsp();
-            let unwinder = Unwinder::new(&self.map).with_convention(Convention::SystemV);
+            let unwinder = Unwinder::new(&self.map).with_convention(self.convention());
             match unwinder.step(&mut registers, position, self.memory) {
+                // Nothing has called the first function of a thread: its return address is null.
+                Ok(_) if registers.rip == 0 && self.memory.system() == System::Windows => {
+                    let address = frames.last().map_or(0, |last| last.registers.rip);
+                    let end = StackEnd::Unwind(UnwindError::EndOfStack { address });
+                    return Stack { frames, end };
+                }
                 Ok(step) => {
                     position = step.caller;
                     let caller_rsp = registers.rsp();
@@ -176,7 +188,7 @@ impl<'m, 'a, M: Memory + ?Sized> StackWalker<'m, 'a, M> {
         match manager.find(self.memory, address)? {
             Some(CodeAt::Method(method)) => {
                 let (desc, start) = (method.method_desc(), method.code_range().start);
-                if let Ok(region) = method.region(Convention::SystemV) {
+                if let Ok(region) = method.region(self.convention()) {
                     self.map.replace(region);
                 }
                 self.methods.insert(start, method);

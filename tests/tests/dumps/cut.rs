@@ -1,7 +1,7 @@
 //! Dumps cut down to the pages that a verdict needs: the fixtures `dumps/NAME.core.gz`.
 
 use crate::collection::Dump;
-use clr_dump::{CoreDump, Mapping, Missing, Module, NoFiles, StoppedProcess, Thread};
+use clr_dump::{CoreDump, Mapping, Missing, Module, NoFiles, StoppedProcess, System, Thread};
 use clr_inspect::{
     Diagnosis, ExplicitFrame, FrameKind, InspectError, Runtime, StackWalker, Verdict,
 };
@@ -40,6 +40,10 @@ impl Memory for Watched<'_> {
 }
 
 impl StoppedProcess for Watched<'_> {
+    fn system(&self) -> System {
+        self.process.system()
+    }
+
     fn threads(&self) -> &[Thread] {
         self.process.threads()
     }

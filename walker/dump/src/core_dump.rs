@@ -1,5 +1,7 @@
 //! The dump as a stopped process.
 
+mod minidump_images;
+
 use crate::bytes::{DumpBytes, Source};
 use crate::dumped::{DumpedPages, Run};
 use crate::error::{DumpError, MappedFileError};
@@ -7,10 +9,11 @@ use crate::fields::Fields;
 use crate::files::Files;
 use crate::headers::{ImageHeaders, PAGE};
 use crate::mapped_file::{MappedFile, Writable};
+use crate::minidump;
 use crate::modules::{Module, ModuleFile, ModuleKind, bias_of, changed_pages, mapping_at};
 use crate::notes::{Mapping, Notes};
 use crate::pe_headers::PeHeaders;
-use crate::process::{Missing, StoppedProcess};
+use crate::process::{Missing, StoppedProcess, System};
 use crate::segments::{Segment, read_part, segments};
 use crate::threads::Thread;
 use clr_unwind::{CodeMap, ElfImage, ImageIdentity, ImageLayout, Memory, PeImage, Unreadable};
@@ -18,9 +21,10 @@ use object::elf;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A Linux core: a process that has stopped.
+/// A Linux core, or a Windows minidump: a process that has stopped.
 #[derive(Clone, Debug)]
 pub struct CoreDump<'d> {
+    system: System,
     dumped: DumpedPages<Source<'d>>,
     notes: Notes,
     modules: Vec<Module<'d>>,
@@ -55,7 +59,7 @@ impl<'d> CoreDump<'d> {
     /// Reads the headers and notes of a dump that is in memory, and finds the files of its modules.
     ///
     /// # Errors
-    /// [`DumpError`] if it is not a core for x86-64, or is damaged. A file that is missing is none.
+    /// [`DumpError`] if it is neither a core nor a minidump of x86-64, or is damaged. A file that is missing is none.
     pub fn open(dump: &'d [u8], files: &dyn Files<'d>) -> Result<Self, DumpError> {
         Self::open_source(Source::Memory(dump), files)
     }
@@ -70,6 +74,9 @@ impl<'d> CoreDump<'d> {
     }
 
     fn open_source(source: Source<'d>, files: &dyn Files<'d>) -> Result<Self, DumpError> {
+        if minidump::is_one(&source) {
+            return Self::of_minidump(source, files);
+        }
         let (mut runs, mut notes, mut total) = (Vec::new(), Notes::default(), 0);
         for Segment { kind, address, offset, size } in segments(&source)? {
             let end = source.size();
@@ -98,6 +105,7 @@ impl<'d> CoreDump<'d> {
         }
         notes.finish()?;
         let mut this = Self {
+            system: System::Linux,
             dumped: DumpedPages::new(source, runs)?,
             notes,
             modules: Vec::new(),
@@ -259,7 +267,7 @@ impl<'d> CoreDump<'d> {
                 None => Err(MappedFileError::NoIdentity),
                 Some(identity) => match files.find(path, Some(identity)) {
                     None => Err(MappedFileError::NotFound),
-                    Some(bytes) => MappedFile::read(bytes, identity),
+                    Some(bytes) => MappedFile::read(bytes, identity, self.system),
                 },
             });
             self.files.len() - 1
@@ -383,6 +391,10 @@ impl Memory for CoreDump<'_> {
 }
 
 impl StoppedProcess for CoreDump<'_> {
+    fn system(&self) -> System {
+        self.system
+    }
+
     fn threads(&self) -> &[Thread] {
         &self.notes.threads
     }

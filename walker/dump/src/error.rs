@@ -5,9 +5,21 @@ use thiserror::Error;
 /// An error in reading a dump. Offsets count in bytes from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DumpError {
-    /// The file is not an ELF core for x86-64.
-    #[error("not an ELF core for x86-64")]
+    /// The file is neither an ELF core for x86-64 nor a minidump.
+    #[error("not an ELF core for x86-64, and no minidump")]
     NotACore,
+    /// The minidump is that of a process for another processor, or does not say which.
+    #[error("the minidump is not one of x86-64, by the system's description at offset {offset:#x}")]
+    Processor {
+        /// Offset of the description; 0 if there is none.
+        offset: u64,
+    },
+    /// A stream of a minidump is cut off, or contradicts itself.
+    #[error("the minidump is damaged at offset {offset:#x}")]
+    Stream {
+        /// Offset of the field that contradicts the others.
+        offset: u64,
+    },
     /// The program headers are cut off.
     #[error("the program headers at offset {offset:#x} go beyond the end of the dump")]
     ProgramHeaders {
@@ -40,6 +52,12 @@ pub enum DumpError {
         /// Offset of its bytes.
         offset: u64,
     },
+    /// Two images of a minidump share an address.
+    #[error("the image at {address:#x} overlaps the one before")]
+    Image {
+        /// Start of the image (VA).
+        address: u64,
+    },
     /// A note is cut off, or is shorter than its kind needs.
     #[error("the note at offset {offset:#x} is damaged")]
     Note {
@@ -47,7 +65,7 @@ pub enum DumpError {
         offset: u64,
     },
     /// There is no thread in the dump.
-    #[error("the dump has no threads: no note of kind NT_PRSTATUS")]
+    #[error("the dump has no threads")]
     NoThreads,
 }
 

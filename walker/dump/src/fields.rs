@@ -7,11 +7,19 @@ use crate::error::DumpError;
 pub(crate) struct Fields<'d> {
     bytes: &'d [u8],
     offset: u64,
+    /// True of a minidump.
+    is_stream: bool,
 }
 
 impl<'d> Fields<'d> {
+    /// Creates the fields of a core's notes at this offset of the dump.
     pub(crate) const fn new(bytes: &'d [u8], offset: u64) -> Self {
-        Self { bytes, offset }
+        Self { bytes, offset, is_stream: false }
+    }
+
+    /// Creates the fields of a part of a minidump.
+    pub(crate) const fn of_stream(bytes: &'d [u8], offset: u64) -> Self {
+        Self { bytes, offset, is_stream: true }
     }
 
     pub(crate) const fn len(self) -> usize {
@@ -20,20 +28,21 @@ impl<'d> Fields<'d> {
 
     /// Returns the error of a field at `at`.
     pub(crate) const fn damaged(self, at: usize) -> DumpError {
-        DumpError::Note { offset: self.offset + at as u64 }
+        let offset = self.offset + at as u64;
+        if self.is_stream { DumpError::Stream { offset } } else { DumpError::Note { offset } }
     }
 
     /// Returns `len` bytes at `at`.
     pub(crate) fn part(self, at: usize, len: usize) -> Result<Self, DumpError> {
         let end = at.checked_add(len);
         let bytes = end.and_then(|end| self.bytes.get(at..end)).ok_or(self.damaged(at))?;
-        Ok(Self { bytes, offset: self.offset + at as u64 })
+        Ok(Self { bytes, offset: self.offset + at as u64, ..self })
     }
 
     /// Returns the bytes from `at` on.
     pub(crate) fn rest(self, at: usize) -> Self {
         let bytes = self.bytes.get(at..).unwrap_or_default();
-        Self { bytes, offset: self.offset + at as u64 }
+        Self { bytes, offset: self.offset + at as u64, ..self }
     }
 
     pub(crate) const fn bytes(self) -> &'d [u8] {

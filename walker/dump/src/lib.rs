@@ -1,7 +1,7 @@
-//! A stopped Linux x64 process, read from its core dump.
+//! A stopped x64 process of Linux or Windows, read from its dump.
 //!
 //! [`CoreDump::open`] takes the bytes of a core (of the kernel, of gdb's `gcore`, or of one of the four kinds of
-//! .NET's `createdump`), and a way to find the files that the process had mapped. What it returns is a
+//! .NET's `createdump`) or of a Windows minidump, and a way to find the files that the process had mapped. What it returns is a
 //! [`StoppedProcess`]: memory, threads, modules.
 //!
 //! ```
@@ -25,6 +25,12 @@
 //! writable segments, and words that other relocations fill. Reading an unknown byte is an error, and
 //! [`StoppedProcess::missing`] says why it is unknown; it is never read as zero.
 //!
+//! # Windows
+//!
+//! A minidump names its images itself, so that their files are found by time stamp, size and checksum. Base relocations are applied;
+//! imported addresses, and what the loader fills in, are unknown. Which exception ended a process is not read (its thread is where it was
+//! when the dump was written), nor are handles: what a thread waits for in the kernel is not known.
+//!
 //! # Limits
 //!
 //! No byte of a dump or a file is trusted. Damage is a [`DumpError`] with its offset; memory is bounded by the size of the
@@ -36,6 +42,7 @@
 //! | module | content |
 //! |---|---|
 //! | `core_dump` | the dump as a stopped process |
+//! | `minidump` | the streams of a minidump: memory, threads, images |
 //! | `process` | the trait of a stopped process |
 //! | `bytes` | the bytes of a dump, in memory or in a file |
 //! | `segments` | the segments of a core |
@@ -48,19 +55,23 @@
 //! | `modules` | loaded images: those whose segments are mapped in order |
 //! | `mapped_file` | what of a file is as it was in memory |
 //! | `relocations` | what the loader has changed |
-//! | `symbols` | exported symbols of a module |
+//! | `pe_loaded` | a PE image as Windows has loaded it |
+//! | `symbols`, `exports` | exported symbols of an ELF module, and of a PE module |
 
 mod bytes;
 mod core_dump;
 mod dumped;
 mod error;
+mod exports;
 mod fields;
 mod files;
 mod headers;
 mod mapped_file;
+mod minidump;
 mod modules;
 mod notes;
 mod pe_headers;
+mod pe_loaded;
 mod process;
 mod relocations;
 mod segments;
@@ -76,6 +87,6 @@ pub use error::{DumpError, MappedFileError};
 pub use files::{Files, NoFiles};
 pub use modules::{Module, ModuleFile, ModuleKind};
 pub use notes::Mapping;
-pub use process::{Missing, StoppedProcess};
+pub use process::{Missing, StoppedProcess, System};
 pub use threads::Thread;
 pub use waits::Wait;

@@ -3,7 +3,8 @@
 use crate::error::MappedFileError;
 use crate::headers::ImageHeaders;
 use crate::pe_headers::PeHeaders;
-use crate::process::Missing;
+use crate::pe_loaded;
+use crate::process::{Missing, System};
 use crate::relocations::{Change, Relocations};
 use clr_unwind::{ImageIdentity, Segment};
 use std::ops::Range;
@@ -28,20 +29,25 @@ pub(crate) enum Writable {
 
 #[derive(Clone, Debug)]
 enum Contents {
-    Elf(Elf),
-    /// Offsets that the loader of the runtime changes, or the process may change; ascending.
+    Loaded(Loaded),
+    /// Offsets that the loader of the runtime for Linux changes, or the process may change; ascending.
     Pe(Vec<Range<u64>>),
 }
 
+/// An image that the system has loaded. Addresses are those of an ELF file, or RVAs of a PE image.
 #[derive(Clone, Debug)]
-struct Elf {
-    headers: ImageHeaders,
-    relocations: Relocations,
+pub(crate) struct Loaded {
+    pub(crate) headers: ImageHeaders,
+    pub(crate) relocations: Relocations,
 }
 
 impl<'f> MappedFile<'f> {
-    /// Reads the headers and relocations of a file, which must have this identity.
-    pub(crate) fn read(bytes: &'f [u8], identity: &ImageIdentity) -> Result<Self, MappedFileError> {
+    /// Reads the headers and relocations of a file that a process of this system had mapped. It must have this identity.
+    pub(crate) fn read(
+        bytes: &'f [u8],
+        identity: &ImageIdentity,
+        system: System,
+    ) -> Result<Self, MappedFileError> {
         if ImageIdentity::of_file(bytes).as_ref() != Some(identity) {
             return Err(MappedFileError::Different);
         }
@@ -51,7 +57,10 @@ impl<'f> MappedFile<'f> {
                     .ok_or(MappedFileError::Damaged)?;
                 let relocations = Relocations::read(bytes, &headers);
                 let relocations = relocations.ok_or(MappedFileError::Damaged)?;
-                Contents::Elf(Elf { headers, relocations })
+                Contents::Loaded(Loaded { headers, relocations })
+            }
+            ImageIdentity::Pe(_) if system == System::Windows => {
+                Contents::Loaded(pe_loaded::read(bytes).ok_or(MappedFileError::Damaged)?)
             }
             ImageIdentity::Pe(_) => {
                 let headers = PeHeaders::read(bytes).ok_or(MappedFileError::Damaged)?;
@@ -70,20 +79,20 @@ impl<'f> MappedFile<'f> {
         address: u64,
         buffer: &mut [u8],
     ) -> Result<usize, Missing> {
-        let Contents::Elf(elf) = &self.contents else { return Err(Missing::MayHaveChanged) };
-        let load = elf.headers.loads.iter().find(|load| load.in_file().contains(&address));
+        let Contents::Loaded(image) = &self.contents else { return Err(Missing::MayHaveChanged) };
+        let load = image.headers.loads.iter().find(|load| load.in_file().contains(&address));
         let load = load.ok_or(Missing::MayHaveChanged)?;
         let mut end = load.in_file().end;
         if load.is_writable() && writable != Writable::AsLoaded {
             let is_known = writable == Writable::IfSealed;
             let contains = |range: &&Range<u64>| is_known && range.contains(&address);
-            let relro = elf.headers.relro.iter().find(contains);
+            let relro = image.headers.relro.iter().find(contains);
             end = end.min(relro.ok_or(Missing::MayHaveChanged)?.end);
         }
         let offset = load.offset + (address - load.address);
         let len = self.copy(offset, end - address, buffer)?;
         let buffer = buffer.get_mut(..len).unwrap_or_default();
-        elf.relocate(bias, address, buffer)
+        image.relocate(bias, address, buffer)
     }
 
     /// Copies the bytes from `offset` on, as far as they are known. Returns their number, one at least.
@@ -116,7 +125,7 @@ impl<'f> MappedFile<'f> {
     }
 }
 
-impl Elf {
+impl Loaded {
     /// Applies the relocations to the bytes at `address`. Returns the number of bytes before the first unknown one.
     fn relocate(&self, bias: u64, address: u64, bytes: &mut [u8]) -> Result<usize, Missing> {
         let end = address + bytes.len() as u64;

@@ -2,6 +2,7 @@
 
 use crate::error::MappedFileError;
 use crate::headers::{ImageHeaders, page};
+use crate::minidump::LoadedImage;
 use crate::notes::Mapping;
 use clr_unwind::{BuildId, ImageIdentity};
 use std::borrow::Cow;
@@ -12,7 +13,7 @@ use std::ops::Range;
 pub enum ModuleKind {
     /// ELF: a shared object or an executable.
     Elf,
-    /// PE: on Linux an image that .NET has mapped.
+    /// PE: an image of Windows, or on Linux one that .NET has mapped.
     Pe,
 }
 
@@ -23,6 +24,8 @@ pub enum ModuleKind {
 pub struct Module<'f> {
     /// Path on the machine of the process; of the kernel's own image, which has no file, `[vdso]`.
     pub path: String,
+    /// The version of the file that its resources name, most significant number first. `None` on Linux, and if the dump has none.
+    pub version: Option<[u16; 4]>,
     /// The format.
     pub kind: ModuleKind,
     /// Addresses of the image (VA), by page.
@@ -34,6 +37,8 @@ pub struct Module<'f> {
     pub file: ModuleFile<'f>,
     /// Difference between addresses in the process and those in an ELF file.
     pub(crate) bias: u64,
+    /// Whether the system has loaded it, which separates parts of paths by `\`.
+    is_of_windows: bool,
     /// The dynamic section (VA).
     pub(crate) dynamic: Option<Range<u64>>,
     /// Offsets in the file of the dynamic section.
@@ -46,7 +51,13 @@ pub type ModuleFile<'f> = Result<Cow<'f, [u8]>, MappedFileError>;
 impl Module<'_> {
     /// Returns the last part of the path.
     pub fn name(&self) -> &str {
-        self.path.rsplit_once('/').map_or(&self.path, |(_, name)| name)
+        let separator = if self.is_of_windows { '\\' } else { '/' };
+        self.path.rsplit_once(separator).map_or(&self.path, |(_, name)| name)
+    }
+
+    /// Returns true if Windows has loaded the image.
+    pub(crate) const fn is_of_windows(&self) -> bool {
+        self.is_of_windows
     }
 
     /// Returns the dynamic section as the file has it, or nothing.
@@ -138,11 +149,13 @@ impl<'f> Module<'f> {
         };
         Self {
             path: path.into(),
+            version: None,
             kind: ModuleKind::Elf,
             range: moved(&headers.range()),
             identity,
             file,
             bias,
+            is_of_windows: false,
             dynamic: headers.dynamic.as_ref().map(moved),
             dynamic_in_file: headers.dynamic_in_file(),
         }
@@ -155,8 +168,24 @@ impl<'f> Module<'f> {
         identity: Option<ImageIdentity>,
         file: ModuleFile<'f>,
     ) -> Self {
-        let kind = ModuleKind::Pe;
-        let (path, dynamic, dynamic_in_file) = (path.into(), None, None);
-        Self { path, kind, range, identity, file, bias: 0, dynamic, dynamic_in_file }
+        Self {
+            path: path.into(),
+            version: None,
+            kind: ModuleKind::Pe,
+            range,
+            identity,
+            file,
+            bias: 0,
+            is_of_windows: false,
+            dynamic: None,
+            dynamic_in_file: None,
+        }
+    }
+
+    /// Creates the module of an image that Windows has loaded.
+    pub(crate) fn of_windows(image: &LoadedImage, file: ModuleFile<'f>) -> Self {
+        let identity = Some(ImageIdentity::Pe(image.identity));
+        let pe = Self::pe(&image.path, image.range.clone(), identity, file);
+        Self { version: image.version, is_of_windows: true, ..pe }
     }
 }

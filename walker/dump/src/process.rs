@@ -4,22 +4,44 @@ use crate::error::MappedFileError;
 use crate::modules::Module;
 use crate::notes::Mapping;
 use crate::threads::Thread;
-use clr_unwind::Memory;
+use clr_unwind::{Convention, Memory};
 use thiserror::Error;
+
+/// The operating system of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum System {
+    /// Linux.
+    Linux,
+    /// Windows, or wine.
+    Windows,
+}
+
+impl System {
+    /// Returns the calling convention of managed code.
+    pub const fn convention(self) -> Convention {
+        match self {
+            Self::Linux => Convention::SystemV,
+            Self::Windows => Convention::WindowsX64,
+        }
+    }
+}
 
 /// A process that has stopped: a dump, or a live process that somebody holds. Its memory is that of
 /// [`Memory`]: a byte that is not known cannot be read.
 pub trait StoppedProcess: Memory {
+    /// Returns the operating system.
+    fn system(&self) -> System;
+
     /// Returns the threads, in the order of their ids.
     fn threads(&self) -> &[Thread];
 
     /// Returns the images that are loaded, ascending by address.
     fn modules(&self) -> &[Module<'_>];
 
-    /// Returns the files that are mapped, ascending by address.
+    /// Returns the files that are mapped, ascending by address; none on Windows, where images alone are known.
     fn mappings(&self) -> &[Mapping];
 
-    /// Returns a value of the auxiliary vector, by which the kernel told the process of itself (`AT_…` in elf.h).
+    /// Returns a value of the auxiliary vector, by which Linux told the process of itself (`AT_…` in elf.h).
     fn auxiliary(&self, key: u64) -> Option<u64>;
 
     /// Returns why the byte at `address` (VA) is unknown, or `None` if it can be read.

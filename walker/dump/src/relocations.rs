@@ -1,4 +1,4 @@
-//! What the loader has changed in an ELF image.
+//! What the loader has changed in an image.
 
 use crate::headers::ImageHeaders;
 use clr_unwind::{Memory as _, Segment};
@@ -73,6 +73,12 @@ impl Relocations {
         this.add_relr(table(tables.relr, tables.relr_size)?, file, headers)?;
         this.all.sort_unstable();
         Some(this)
+    }
+
+    /// Takes changes that were found elsewhere.
+    pub(crate) fn of(mut all: Vec<Relocation>) -> Option<Self> {
+        all.sort_unstable();
+        (all.len() <= LIMIT).then_some(Self { all })
     }
 
     fn push(&mut self, address: u64, change: Change) -> Option<()> {

@@ -1,4 +1,4 @@
-//! Exported symbols of a module, by the hash table in its memory.
+//! Exported symbols of an ELF module, by the hash table in its memory.
 
 use crate::modules::Module;
 use clr_unwind::{Memory, Unreadable};
@@ -20,8 +20,8 @@ struct Tables {
 }
 
 impl Module<'_> {
-    /// Returns the address (VA) of an exported symbol, or `None` if the module has none of this name. It needs DT_GNU_HASH, as
-    /// linkers write by default.
+    /// Returns the address (VA) of an exported symbol, or `None` if the module has none of this name. Of ELF it needs DT_GNU_HASH,
+    /// as linkers write by default. Images that .NET has mapped on Linux have no exports.
     ///
     /// # Errors
     /// [`Unreadable`] if a part of the tables is unknown.
@@ -30,6 +30,9 @@ impl Module<'_> {
         memory: &M,
         name: &str,
     ) -> Result<Option<u64>, Unreadable> {
+        if self.is_of_windows() {
+            return self.export(memory, name);
+        }
         let tables = self.tables(memory)?;
         if tables.hash == 0 || tables.symbols == 0 || tables.names == 0 {
             return Ok(None);

@@ -20,7 +20,8 @@ pub struct Thread {
     pub fs_base: u64,
     /// Base of the segment gs (VA).
     pub gs_base: u64,
-    /// The system call that the thread is in, by number, or `None` if it was stopped outside of one.
+    /// The system call that the thread is in, by number, or `None` if it was stopped outside of one. Numbers of Windows differ between
+    /// its versions.
     pub system_call: Option<u64>,
 }
 
@@ -61,6 +62,13 @@ const GS_BASE: usize = REGISTERS + 22 * 8;
 /// Offset of xmm6 in `struct user_i387_struct`, which is the image of FXSAVE.
 const XMM6: usize = 160 + 6 * 16;
 
+/// Offsets in `CONTEXT` for x64 (winnt.h of the Windows SDK), in bytes: eflags, rax and the other registers in the order of their numbers,
+/// rip, xmm6.
+const CONTEXT_FLAGS: usize = 0x44;
+const CONTEXT_RAX: usize = 0x78;
+const CONTEXT_RIP: usize = 0xF8;
+const CONTEXT_XMM6: usize = 0x200;
+
 impl Thread {
     /// Reads a note of kind NT_PRSTATUS.
     pub(crate) fn read(status: Fields<'_>) -> Result<Self, DumpError> {
@@ -80,6 +88,27 @@ impl Thread {
             gs_base: status.u64(GS_BASE)?,
             // The kernel's mark of "no system call" is -1.
             system_call: (original.cast_signed() >= 0).then_some(original),
+        })
+    }
+
+    /// Reads a `CONTEXT` of Windows, without the system call. `block`: the thread's environment block (VA).
+    pub(crate) fn of_context(id: u32, block: u64, context: Fields<'_>) -> Result<Self, DumpError> {
+        let rip = context.u64(CONTEXT_RIP)?;
+        let mut registers = Registers { rip, ..Registers::default() };
+        for (index, register) in Gpr::ALL.into_iter().enumerate() {
+            registers.set(register, context.u64(CONTEXT_RAX + index * 8)?);
+        }
+        for (index, value) in registers.xmm.iter_mut().enumerate() {
+            *value = context.u128(CONTEXT_XMM6 + index * 16)?;
+        }
+        Ok(Self {
+            id,
+            signal: 0,
+            registers,
+            flags: context.u32(CONTEXT_FLAGS)?.into(),
+            fs_base: 0,
+            gs_base: block,
+            system_call: None,
         })
     }
 

@@ -1,6 +1,6 @@
-//! What a thread waits for, by its registers and memory: no symbol is needed.
+//! What a thread waits for, by its registers and memory. Linux needs no symbol for it.
 
-use crate::process::StoppedProcess;
+use crate::process::{StoppedProcess, System};
 use crate::threads::Thread;
 use clr_unwind::Gpr;
 
@@ -21,6 +21,11 @@ const KIND: u64 = 16;
 const KINDS: u32 = 0x3FF;
 /// Size of a thread's control block at most (`struct pthread` of glibc has 0x900 bytes).
 const CONTROL_BLOCK: u64 = 0x1000;
+
+/// Size at most of a function of ntdll.dll that enters the kernel, up to the next instruction, in bytes.
+const SYSTEM_CALL_FUNCTION: u64 = 20;
+/// Offset of the fifth argument from the stack pointer at the begin of a function of Windows, in bytes.
+const FIFTH_ARGUMENT: u64 = 0x28;
 
 /// What a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +63,9 @@ impl Wait {
     /// mutex, and the owner is a thread of the process. A thread that has to end is named only if the word lies in its control block.
     pub fn of<P: StoppedProcess + ?Sized>(process: &P, thread: &Thread) -> Option<Self> {
         let number = thread.system_call?;
+        if process.system() == System::Windows {
+            return Some(Self::Call { number });
+        }
         let operation = thread.registers.get(Gpr::Rsi) & OPERATION;
         if number != FUTEX || !matches!(operation, WAIT | WAIT_BITSET) {
             return Some(Self::Call { number });
@@ -76,6 +84,16 @@ impl Wait {
         })
     }
 
+    /// Returns true if the wait of a thread may end by itself: unless the process shows that it was given no time. Of Windows that is
+    /// known of `NtWaitForMultipleObjects` alone, whose time stands on the stack; other calls have it in registers that are not kept.
+    pub fn may_time_out<P: StoppedProcess + ?Sized>(process: &P, thread: &Thread) -> bool {
+        match process.system() {
+            // The fourth argument of futex(2).
+            System::Linux => thread.registers.get(Gpr::R10) != 0,
+            System::Windows => !waits_forever(process, thread).unwrap_or(false),
+        }
+    }
+
     /// Returns the thread that has to go on before the waiting one does, if the process says which.
     pub const fn on(self) -> Option<u32> {
         match self {
@@ -84,6 +102,15 @@ impl Wait {
             Self::Word { .. } | Self::Call { .. } => None,
         }
     }
+}
+
+/// Returns true if the thread is in `NtWaitForMultipleObjects`, and the fifth argument, a pointer to the time, is null.
+fn waits_forever<P: StoppedProcess + ?Sized>(process: &P, thread: &Thread) -> Option<bool> {
+    let (rip, rsp) = (thread.registers.rip, thread.registers.rsp());
+    thread.system_call?;
+    let start = process.module_at(rip)?.symbol(process, "NtWaitForMultipleObjects").ok()??;
+    let is_in = rip.checked_sub(start).is_some_and(|offset| offset <= SYSTEM_CALL_FUNCTION);
+    Some(is_in && process.read_u64(rsp.checked_add(FIFTH_ARGUMENT)?).ok()? == 0)
 }
 
 /// Returns the owner of a mutex that somebody waits for.

@@ -1,4 +1,4 @@
-//! A core dump, with the files that its process had mapped.
+//! A core dump or a minidump, with the files that its process had mapped.
 
 use crate::args::DumpArgs;
 use crate::input::Source;
@@ -97,14 +97,15 @@ impl DumpFile {
         CliError::new(&self.name, what)
     }
 
-    /// Returns true if the source is an ELF file, as Linux dumps are.
+    /// Returns true if the source is an ELF file, as Linux dumps are, or a minidump.
     pub(crate) fn is_one(source: &Source) -> Result<bool, CliError> {
-        const MAGIC: &[u8; 4] = b"\x7FELF";
+        const MAGICS: [&[u8; 4]; 2] = [b"\x7FELF", b"MDMP"];
         let Some((mut file, _)) = source.open_file()? else {
-            return Ok(source.read()?.starts_with(MAGIC));
+            let bytes = source.read()?;
+            return Ok(MAGICS.iter().any(|magic| bytes.starts_with(*magic)));
         };
         let mut first = [0; 4];
-        Ok(file.read_exact(&mut first).is_ok() && first == *MAGIC)
+        Ok(file.read_exact(&mut first).is_ok() && MAGICS.contains(&&first))
     }
 
     /// Returns the name of the dump, as it was given.
@@ -173,8 +174,13 @@ fn begins_as_image(path: &Path) -> bool {
 
 /// Returns where a file of the process may be here.
 fn candidates<'a>(path: &'a str, folders: &'a [PathBuf]) -> impl Iterator<Item = PathBuf> + 'a {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let inside = path.trim_start_matches('/');
-    let in_folder = move |folder: &'a PathBuf| [folder.join(inside), folder.join(name)];
+    // A path of Windows: `C:\folder\file`.
+    let is_of_windows = path.get(1..3) == Some(":\\");
+    let separator = if is_of_windows { '\\' } else { '/' };
+    let name = path.rsplit(separator).next().unwrap_or(path);
+    let drive = if is_of_windows { 2 } else { 0 };
+    let inside = path.get(drive..).unwrap_or_default().trim_start_matches(separator);
+    let inside: PathBuf = inside.split(separator).collect();
+    let in_folder = move |folder: &'a PathBuf| [folder.join(&inside), folder.join(name)];
     folders.iter().flat_map(in_folder).chain([Path::new(path).to_owned()])
 }

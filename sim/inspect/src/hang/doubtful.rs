@@ -139,7 +139,8 @@ impl<P: StoppedProcess + ?Sized> Reader<'_, P> {
             if !is_candidate || !is_in_runtime {
                 continue;
             }
-            let doubt = timeout(thread).or(Some(Doubt::Word { is_dumped: value.is_some() }));
+            let doubt =
+                timeout(self.process, thread).or(Some(Doubt::Word { is_dumped: value.is_some() }));
             let is_preemptive = || Some(self.managed(thread.id)?.mode == Mode::Preemptive);
             match (self.store, self.holder()) {
                 (Some(store), Some(holder)) if holder != thread.id => {

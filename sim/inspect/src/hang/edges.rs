@@ -2,13 +2,10 @@
 
 use super::{Doubt, Edge, Evidence, Unknown};
 use crate::error::InspectError;
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, is_runtime};
 use crate::threads::{ManagedThread, Mode, ThreadStore};
-use clr_dump::{StoppedProcess, Thread, Wait};
+use clr_dump::{StoppedProcess, System, Thread, Wait};
 use clr_unwind::Gpr;
-
-/// The file of a runtime that does not export its contracts, and so does not say which module it is.
-const RUNTIME: &str = "libcoreclr.so";
 
 /// Reads the waits of a process.
 pub(super) struct Reader<'p, P: ?Sized> {
@@ -21,9 +18,9 @@ pub(super) struct Reader<'p, P: ?Sized> {
     pub(super) unknown: Vec<Unknown>,
 }
 
-/// Returns the doubt about a wait, which may have an end of its own: the fourth argument of futex(2).
-pub(super) fn timeout(thread: &Thread) -> Option<Doubt> {
-    (thread.registers.get(Gpr::R10) != 0).then_some(Doubt::Timeout)
+/// Returns the doubt about a wait, which may have an end of its own.
+pub(super) fn timeout<P: StoppedProcess + ?Sized>(process: &P, thread: &Thread) -> Option<Doubt> {
+    Wait::may_time_out(process, thread).then_some(Doubt::Timeout)
 }
 
 /// Returns the path of the runtime's module.
@@ -32,7 +29,7 @@ pub(super) fn runtime_module<P: StoppedProcess + ?Sized>(
     runtime: Option<&Runtime>,
 ) -> Option<String> {
     let known = runtime.map(|runtime| runtime.path().to_owned());
-    let named = || process.modules().iter().find(|module| module.name() == RUNTIME);
+    let named = || process.modules().iter().find(|module| is_runtime(module));
     known.or_else(|| Some(named()?.path.clone()))
 }
 
@@ -64,9 +61,25 @@ impl<'p, P: StoppedProcess + ?Sized> Reader<'p, P> {
             let Some((to, evidence)) = wait.and_then(|wait| self.target(thread, wait)) else {
                 continue;
             };
-            self.edges.push(Edge { from: thread.id, to, evidence, doubt: timeout(thread) });
+            self.edges.push(Edge {
+                from: thread.id,
+                to,
+                evidence,
+                doubt: timeout(self.process, thread),
+            });
         }
         self.read_suspension();
+    }
+
+    /// Notes the threads that wait in the kernel of Windows, for what a minidump does not say.
+    pub(super) fn read_system_waits(&mut self) {
+        if self.process.system() != System::Windows {
+            return;
+        }
+        let waiting = self.process.threads().iter().filter(|thread| thread.system_call.is_some());
+        let is_known = |thread: &&Thread| self.edges.iter().any(|edge| edge.from == thread.id);
+        let unknown = waiting.filter(|thread| !is_known(thread));
+        self.unknown.extend(unknown.map(|thread| Unknown::System { thread: thread.id }));
     }
 
     /// Returns the thread that has to go on before a waiting one, and what says so.

@@ -132,6 +132,11 @@ pub enum Unknown {
         /// Address of the word (VA).
         address: u64,
     },
+    /// What a thread waits for in the kernel of Windows: a minidump has no state of events and other locks.
+    System {
+        /// Id of the thread.
+        thread: u32,
+    },
     /// The owner of a lock for which a thread waits that keeps a suspension from going on. All threads that wait for the suspension may
     /// own it.
     Owner {
@@ -150,7 +155,7 @@ impl Unknown {
     /// Returns true if waits of any number of threads may be among it. Most words of waits are not in small dumps.
     const fn hides_waits(&self) -> bool {
         match self {
-            Self::Runtime(_) | Self::Threads(_) | Self::Stack { .. } => true,
+            Self::Runtime(_) | Self::Threads(_) | Self::Stack { .. } | Self::System { .. } => true,
             Self::Word { .. } | Self::Owner { .. } => false,
         }
     }
@@ -189,7 +194,7 @@ pub fn is_in_call<P: StoppedProcess + ?Sized>(
 pub enum Verdict {
     /// No threads that wait in a circle. They may wait for something else that never comes.
     Nothing,
-    /// No circle in what could be read, but the runtime or some of its threads could not.
+    /// No circle in what could be read, but the runtime, some of its threads, or what they wait for could not.
     Open,
     /// A circle, if doubtful waits are what they seem to be.
     Fits,
@@ -226,6 +231,7 @@ impl Diagnosis {
         if let Ok(runtime) = runtime {
             reader.read_monitors(runtime);
         }
+        reader.read_system_waits();
         let mut found = circles(&reader.edges);
         if found.is_empty() {
             reader.read_doubtful_waits(walker);

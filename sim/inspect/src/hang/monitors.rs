@@ -4,7 +4,7 @@ use super::edges::{Reader, timeout};
 use super::{Edge, Evidence};
 use crate::runtime::Runtime;
 use crate::threads::ManagedThread;
-use clr_dump::{StoppedProcess, Thread, Wait};
+use clr_dump::{StoppedProcess, System, Thread, Wait};
 use clr_unwind::{Memory, Unreadable};
 use clr_walker::jitted::contracts::{ContractDescriptor, ContractVersion};
 use std::collections::BTreeSet;
@@ -131,7 +131,7 @@ impl Owner {
 }
 
 impl<P: StoppedProcess + ?Sized> Reader<'_, P> {
-    /// Reads who waits for a monitor: a thread that the runtime knows and that waits for a word, with one lock of a monitor at its
+    /// Reads who waits for a monitor: a thread that the runtime knows and that waits for a word, or in the kernel of Windows, with one lock of a monitor at its
     /// stack's leaf that another thread owns and somebody waits for.
     pub(super) fn read_monitors(&mut self, runtime: &Runtime) {
         let Some(layout) = MonitorLayout::new(runtime.descriptor()) else { return };
@@ -143,7 +143,10 @@ impl<P: StoppedProcess + ?Sized> Reader<'_, P> {
 
     fn monitor_of(&self, layout: MonitorLayout, thread: &Thread) -> Option<Edge> {
         self.managed(thread.id)?;
-        let Wait::Word { .. } = Wait::of(self.process, thread)? else { return None };
+        match (Wait::of(self.process, thread)?, self.process.system()) {
+            (Wait::Word { .. }, System::Linux) | (Wait::Call { .. }, System::Windows) => {}
+            _ => return None,
+        }
         let start = thread.registers.rsp();
         let stack = (start..start.saturating_add(SEARCHED)).step_by(8);
         let words = stack.map_while(|at| self.process.read_u64(at).ok());
@@ -157,6 +160,6 @@ impl<P: StoppedProcess + ?Sized> Reader<'_, P> {
         // Of two, nothing says which one it is.
         let (to, object) = found.first().copied().filter(|_| found.len() == 1)?;
         let evidence = Evidence::Monitor { object };
-        Some(Edge { from: thread.id, to, evidence, doubt: timeout(thread) })
+        Some(Edge { from: thread.id, to, evidence, doubt: timeout(self.process, thread) })
     }
 }

@@ -2,6 +2,8 @@
 
 mod bytes;
 mod damage;
+mod minidump;
+mod minidump_writer;
 mod modules;
 mod notes;
 mod pages;

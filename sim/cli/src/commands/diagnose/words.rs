@@ -155,6 +155,11 @@ pub(super) fn unknown(unknown: &Unknown) -> String {
         Unknown::Word { thread, address } => {
             format!("the word that thread {thread} waits for: the dump lacks {address:#x}")
         }
+        Unknown::System { thread } => {
+            format!(
+                "what thread {thread} waits for in the kernel of Windows: a minidump does not say"
+            )
+        }
         Unknown::Owner { thread, address } => format!(
             "the owner of the lock {address:#x}, for which thread {thread} keeps a suspension \
              waiting: the dump lacks it, take a full dump"

@@ -34,7 +34,6 @@ use render::wrap::{fit_terminal, terminal, width};
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal as _};
 use std::process::ExitCode;
-use terminal_size::{Width, terminal_size_of};
 
 /// Exit code if every case passed and every command did its work.
 const PASSED: u8 = 0;
@@ -56,11 +55,23 @@ pub fn main() -> ExitCode {
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let progress = io::stderr().is_terminal() && !is_dumb;
     let columns = std::env::var("COLUMNS").ok();
-    let terminal = terminal_size_of(io::stdout()).map(|(Width(width), _)| usize::from(width));
-    fit_terminal(columns.as_deref(), terminal);
+    fit_terminal(columns.as_deref(), columns_of_terminal());
     let mut console =
         Console { out: &mut out, err: &mut err, progress, json: false, owns_signals: true };
     ExitCode::from(run_tool(std::env::args_os(), &mut console))
+}
+
+/// Returns the width of the terminal that stdout is, in characters.
+#[cfg(not(target_family = "wasm"))]
+fn columns_of_terminal() -> Option<usize> {
+    use terminal_size::{Width, terminal_size_of};
+    terminal_size_of(io::stdout()).map(|(Width(width), _)| usize::from(width))
+}
+
+/// Returns nothing: a page says its width in `COLUMNS`.
+#[cfg(target_family = "wasm")]
+fn columns_of_terminal() -> Option<usize> {
+    None
 }
 
 /// Runs the tool and returns its exit code. The first of `args` is the name of the tool.

@@ -57,8 +57,8 @@ struct Switch {
     end: *const u64,
     /// The pointer of the stack.
     stack: Cell<*const u128>,
-    /// 1 between the call of `suspend` and the next one of `resume`.
-    is_suspended: Cell<u32>,
+    /// 0 if the code runs, or has not begun; 1 if it is suspended; 2 while it goes on, until it is where it was.
+    state: Cell<u32>,
     /// Executes the code of the coroutine, of which it gets the `Switch`.
     enter: unsafe extern "C" fn(*const Switch),
 }
@@ -129,7 +129,7 @@ impl<Y> Coroutine<Y> {
             variables: Cell::new(variables.start),
             end: variables.end,
             stack: Cell::new(stack.bytes.as_mut_ptr_range().end),
-            is_suspended: Cell::new(0),
+            state: Cell::new(0),
             enter: enter::<Y>,
         };
         let placed = Placed { switch, value: Cell::new(None), body: Cell::new(Some(body)) };

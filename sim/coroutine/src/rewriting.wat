@@ -8,7 +8,6 @@
   (import "asyncify" "stop_unwind" (func $stop_unwind))
   (import "asyncify" "start_rewind" (func $start_rewind (param i32)))
   (import "asyncify" "stop_rewind" (func $stop_rewind))
-  (import "asyncify" "get_state" (func $get_state (result i32)))
   (type $enter (func (param i32)))
 
   (func (export "resume") (param $switch i32) (result i32)
@@ -17,7 +16,7 @@
     (global.set $stack (i32.load offset=8 (local.get $switch)))
     (if (i32.load offset=12 (local.get $switch))
       (then
-        (i32.store offset=12 (local.get $switch) (i32.const 0))
+        (i32.store offset=12 (local.get $switch) (i32.const 2))
         (call $start_rewind (local.get $switch))))
     (call_indirect (type $enter) (local.get $switch) (i32.load offset=16 (local.get $switch)))
     (global.set $stack (local.get $own))
@@ -26,9 +25,11 @@
     (i32.load offset=12 (local.get $switch)))
 
   (func (export "suspend") (param $switch i32)
-    ;; 2: the functions go on, and this one is the last.
-    (if (i32.eq (call $get_state) (i32.const 2))
-      (then (call $stop_rewind))
+    ;; The functions go on, and this one is the last.
+    (if (i32.eq (i32.load offset=12 (local.get $switch)) (i32.const 2))
+      (then
+        (i32.store offset=12 (local.get $switch) (i32.const 0))
+        (call $stop_rewind))
       (else
         (i32.store offset=8 (local.get $switch) (global.get $stack))
         (i32.store offset=12 (local.get $switch) (i32.const 1))

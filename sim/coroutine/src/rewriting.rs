@@ -70,10 +70,10 @@ struct Placed<Y> {
     /// The value that was yielded.
     value: Cell<Option<Y>>,
     /// `None` after the coroutine has begun.
-    body: Cell<Option<Body<Y>>>,
+    body: Cell<Option<Body<'static, Y>>>,
 }
 
-type Body<Y> = Box<dyn FnOnce(&Yielder<'_, Y>)>;
+type Body<'b, Y> = Box<dyn FnOnce(&Yielder<'_, Y>) + 'b>;
 
 /// The handle with which a coroutine gives control back, with values of `Y`. Resuming passes no
 /// value in.
@@ -121,9 +121,9 @@ impl<Y> Coroutine<Y> {
     /// The borrows of `body`, and values of `Y`, must live until the coroutine has returned or been
     /// dropped.
     pub(super) unsafe fn new(mut stack: Stack, body: impl FnOnce(&Yielder<'_, Y>)) -> Self {
-        let body: Box<dyn FnOnce(&Yielder<'_, Y>) + '_> = Box::new(body);
+        let body: Body<'_, Y> = Box::new(body);
         // SAFETY: only the lifetime changes. The caller ensures that it lasts.
-        let body = unsafe { std::mem::transmute::<_, Body<Y>>(body) };
+        let body = unsafe { std::mem::transmute::<Body<'_, Y>, Body<'static, Y>>(body) };
         let variables = stack.variables.as_mut_ptr_range();
         let switch = Switch {
             variables: Cell::new(variables.start),
@@ -144,14 +144,11 @@ impl<Y> Coroutine<Y> {
         // SAFETY: the stack and the room for variables are this coroutine's alone. It has not begun, or it is suspended, because
         // nobody resumes one that is done.
         let is_suspended = unsafe { resume(std::ptr::from_mut(&mut *self.placed).cast()) } == 1;
+        // In place of the page that guards a stack elsewhere: what lies below it is overwritten.
         assert_eq!(self.stack.bytes.first(), Some(&MARK), "a coroutine needs more than its stack");
-        match self.placed.value.take().filter(|_| is_suspended) {
-            Some(value) => State::Yielded(value),
-            None => {
-                self.is_done = true;
-                State::Returned
-            }
-        }
+        let value = self.placed.value.take().filter(|_| is_suspended);
+        self.is_done = value.is_none();
+        value.map_or(State::Returned, State::Yielded)
     }
 
     /// Forgets the coroutine, and returns its stack.

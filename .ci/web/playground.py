@@ -4,13 +4,13 @@ import base64
 import gzip
 import hashlib
 import json
+import os
 import re
 import shutil
 import string
 import zlib
-from pathlib import Path
 
-from shared import ROOT, run
+from shared import ROOT, printed, run
 
 SOURCES = ROOT / "sim/playground"
 # Bytes of all that the page loads, compressed.
@@ -24,6 +24,15 @@ def scripts(folder):
     run("npm", "ci", "--no-audit", "--no-fund", "--silent", cwd=copy)
     for script in ["check", "build"]:
         run("npm", "run", "--silent", script, cwd=copy)
+    # What is bundled is others' work, whose licences want to be named beside it.
+    inputs = json.loads((copy / "dist/inputs.json").read_text())["inputs"]
+    others = sorted({it[1] for path in inputs if (it := re.match(r"node_modules/((?:@[^/]+/)?[^/]+)/", path))})
+    texts = []
+    for other in others:
+        about = json.loads((copy / "node_modules" / other / "package.json").read_text())
+        licences = sorted((copy / "node_modules" / other).glob("LICENSE*"))
+        texts.append(f"{other} {about['version']}, {about['license']}\n\n" + "\n".join(it.read_text() for it in licences))
+    (copy / "dist/notices.txt").write_text(("\n" + "-" * 80 + "\n").join(texts))
     return copy
 
 
@@ -41,18 +50,16 @@ def link(text, verb=None):
 
 
 def verb(text):
-    """Returns what is asked of a text first: `text` is what `clrsim list --json` says of it."""
-    return "matrix" if text["snapshots"] else "explore" if text["searches"] else "compare" if text["stops"] or text["mixed_walks"] else "run"
+    """Returns what is asked of a text first: `text` is what `clrsim list --json` or `clrsim run --json` says of it."""
+    return "matrix" if text["snapshots"] else "explore" if text["searches"] else "compare" if text["mixed_walks"] else "run"
 
 
 def page(out, built, wasm, examples, drawing):
     """Writes the page into a folder. `examples` are chapters with their texts, `drawing` is a page that `clrsim replay` has drawn: all of
     them have the same script and style. Returns the bytes of all that it loads, compressed."""
     out.mkdir(parents=True, exist_ok=True)
-    for name in ["page.js", "worker.js"]:
+    for name in ["page.js", "worker.js", "notices.txt"]:
         shutil.copy(built / "dist" / name, out)
-    for notice in built.glob("dist/*.LEGAL.txt"):
-        shutil.copy(notice, out)
     for name in ["page.css", "offline.js"]:
         shutil.copy(SOURCES / "page" / name, out)
     shutil.copy(wasm, out / "clrsim.wasm")
@@ -86,3 +93,23 @@ def examples(texts):
         one = {"file": it["file"].removeprefix("gallery/"), "verb": verb(it), "text": source, "shows": it["shows"] or ""}
         chapters.setdefault(it["chapter"], []).append(one)
     return [{"name": name, "texts": its} for name, its in chapters.items()]
+
+
+def check(site, target):
+    """Tests the page of a site, and the package, in Chromium. Prints figures."""
+    copy = scripts(target / "site-playground")
+    pictures = [it] if (it := os.environ.get("CLR_SCREENSHOTS")) else []
+    run("node", "test/page.mjs", site, target / "quick/clrsim", *pictures, cwd=copy)
+    packed = package(copy, site / "playground/clrsim.wasm", target)
+    run("node", "test/package.mjs", packed, cwd=copy)
+
+
+def package(built, wasm, target):
+    """Packs the package for npm. Returns its file."""
+    shutil.copy(wasm, built / "dist/clrsim.wasm")
+    for file in ROOT.glob("LICENSE-*"):
+        shutil.copy(file, built)
+    out = target / "release-archives"
+    out.mkdir(exist_ok=True)
+    packed = json.loads(printed("npm", "pack", "--json", "--silent", "--pack-destination", out, cwd=built))
+    return out / packed[0]["filename"]

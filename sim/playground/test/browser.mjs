@@ -23,7 +23,7 @@ export async function open(browser, address, settings = {}) {
 
 /** Waits until the page says that it has an answer, or none. Returns what it says. */
 export async function answered(page, timeout = 60000) {
-  await page.locator(".output:not([aria-busy])").waitFor({ timeout });
+  await page.locator(".output:not([aria-busy])").waitFor({ state: "attached", timeout });
   const status = page.locator(".status", { hasText: /^(Done|No answer|Stopped)/ });
   await status.waitFor({ timeout });
   return status.textContent();

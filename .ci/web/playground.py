@@ -96,20 +96,20 @@ def examples(texts):
 
 
 def check(site, target):
-    """Tests the page of a site, and the package, in Chromium. Prints figures."""
-    copy = scripts(target / "site-playground")
+    """Tests the page of a site in Chromium, and compares it with the program for this system. Prints figures."""
     pictures = [it] if (it := os.environ.get("CLR_SCREENSHOTS")) else []
-    run("node", "test/page.mjs", site, target / "quick/clrsim", *pictures, cwd=copy)
-    packed = package(copy, site / "playground/clrsim.wasm", target)
-    run("node", "test/package.mjs", packed, cwd=copy)
+    run("node", "test/page.mjs", site, target / "quick/clrsim", *pictures, cwd=scripts(target / "site-playground"))
 
 
-def package(built, wasm, target):
-    """Packs the package for npm. Returns its file."""
+def package(built, wasm, out):
+    """Packs the package for npm into a folder. Returns its file."""
     shutil.copy(wasm, built / "dist/clrsim.wasm")
     for file in ROOT.glob("LICENSE-*"):
         shutil.copy(file, built)
-    out = target / "release-archives"
-    out.mkdir(exist_ok=True)
     packed = json.loads(printed("npm", "pack", "--json", "--silent", "--pack-destination", out, cwd=built))
     return out / packed[0]["filename"]
+
+
+def check_package(built, packed):
+    """Tests a packed package in Chromium, in pages of somebody else's."""
+    run("node", "test/package.mjs", packed, cwd=built)

@@ -50,14 +50,14 @@ function messages(stream: string): Record<string, unknown>[] {
   return found;
 }
 
-/** Asks about a text. `question` has a method and a position, if there is one. */
-async function session(tool: Tool, text: string, question?: { method: string; position: Position }): Promise<Record<string, unknown>[]> {
+/** Asks about a text. `question` has a method and what it needs beside the text. */
+async function session(tool: Tool, text: string, question?: { method: string; params: object }): Promise<Record<string, unknown>[]> {
   const textDocument = { uri: URI };
   const input = [
     message({ id: 1, method: "initialize", params: { capabilities: {} } }),
     message({ method: "initialized", params: {} }),
     message({ method: "textDocument/didOpen", params: { textDocument: { ...textDocument, languageId: "kdl", version: 1, text } } }),
-    question ? message({ id: 2, method: question.method, params: { textDocument, position: question.position } }) : "",
+    question ? message({ id: 2, method: question.method, params: { textDocument, ...question.params } }) : "",
     message({ id: 3, method: "shutdown" }),
     message({ method: "exit" }),
   ];
@@ -74,16 +74,27 @@ export class Server {
   }
 
   async completions(text: string, position: Position): Promise<Item[]> {
-    const result = await this.answer(text, "textDocument/completion", position);
+    const result = await this.answer(text, "textDocument/completion", { position });
     return Array.isArray(result) ? (result as Item[]) : ((result as { items?: Item[] } | null)?.items ?? []);
   }
 
   async hover(text: string, position: Position): Promise<string | undefined> {
-    const result = (await this.answer(text, "textDocument/hover", position)) as { contents?: { value?: string } | string } | null;
+    const result = (await this.answer(text, "textDocument/hover", { position })) as { contents?: { value?: string } | string } | null;
     return typeof result?.contents === "string" ? result.contents : result?.contents?.value;
   }
 
-  private async answer(text: string, method: string, position: Position): Promise<unknown> {
-    return (await session(this.tool, text, { method, position })).find((it) => it.id === 2)?.result ?? null;
+  /** Returns the text in the usual form; nothing if it cannot be read. */
+  async laidOut(text: string): Promise<string | undefined> {
+    const edits = await this.answer(text, "textDocument/formatting", { options: { tabSize: 4, insertSpaces: true } });
+    if (!Array.isArray(edits)) return undefined;
+    const lines = text.split("\n");
+    const at = ({ line, character }: Position) => lines.slice(0, line).reduce((sum, it) => sum + it.length + 1, 0) + character;
+    return (edits as { range: Range; newText: string }[])
+      .sort((one, other) => at(other.range.start) - at(one.range.start))
+      .reduce((made, it) => made.slice(0, at(it.range.start)) + it.newText + made.slice(Math.min(made.length, at(it.range.end))), text);
+  }
+
+  private async answer(text: string, method: string, params: object): Promise<unknown> {
+    return (await session(this.tool, text, { method, params })).find((it) => it.id === 2)?.result ?? null;
   }
 }

@@ -91,7 +91,15 @@ async function begin(): Promise<void> {
     void playground.ask();
   };
 
+  // The fragment that was read or written last. Another one is to be read, and not to be written over.
+  let known = location.hash;
+  const put = (hash: string) => {
+    if (location.hash !== known) return;
+    history.replaceState(null, "", hash || location.pathname);
+    known = location.hash;
+  };
   const load = async () => {
+    known = location.hash;
     const named = /^#example=([\w./-]+)$/.exec(location.hash)?.[1];
     try {
       const linked = await read(location.hash);
@@ -122,12 +130,12 @@ async function begin(): Promise<void> {
   let timer = 0;
   playground.addEventListener("change", () => {
     clearTimeout(timer);
-    timer = window.setTimeout(() => void address().then((it) => history.replaceState(null, "", it ?? location.pathname)), 300);
+    timer = window.setTimeout(() => void address().then((it) => put(it ?? "")), 300);
   });
   element("share").addEventListener("click", () => {
     void address().then(async (it) => {
       if (it === undefined) return tell("The text is too long for a link.", true);
-      history.replaceState(null, "", it);
+      put(it);
       const copied = await navigator.clipboard.writeText(location.href).then(() => true, () => false);
       tell(copied ? "The link is copied. It holds the text; no server sees it." : "The link is in the address bar now. It holds the text; no server sees it.");
     });

@@ -33,6 +33,7 @@ const RULES: [RegExp, string][] = [[/^C-/, "clauses"], [/^H-/, "hazards"], [/^D-
 export class Playground extends EventTarget {
   private readonly tool: Tool;
   private readonly helper: Tool;
+  private readonly server: Server;
   private readonly editor: Editor;
   private readonly tabs = make("div", { class: "tabs", role: "tablist", "aria-label": "What to ask" });
   private readonly about = make("p", { class: "about" });
@@ -58,6 +59,7 @@ export class Playground extends EventTarget {
     this.site = options.site === undefined ? undefined : new URL(options.site, document.baseURI);
     this.tool = new Tool(base, this.limits);
     this.helper = new Tool(base, this.limits);
+    this.server = new Server(this.helper);
     this.shown = VERBS.find((it) => it.name === options.verb) ?? VERBS[0]!;
     this.wanted = options.runtimes ?? [];
     const format = make("button", { type: "button", title: "Lay out the text as clrsim fmt does", click: () => void this.format() }, "Format");
@@ -66,7 +68,7 @@ export class Playground extends EventTarget {
     const limits = make("p", { class: "note" }, `All is computed in this page, within ${this.limits.seconds} seconds and ${this.limits.bytes >> 20} MB.`);
     const right = make("section", { class: "right", "aria-label": "Results" }, this.tabs, this.about, this.status, this.output, this.command, limits);
     root.append(make("div", { class: "playground" }, left, right));
-    this.editor = new Editor(root, field, options.text ?? "", new Server(this.helper), () => this.changed(), () => void this.ask());
+    this.editor = new Editor(root, field, options.text ?? "", this.server, () => this.changed(), () => void this.ask());
     this.tab();
     this.runtimes([]);
     void this.listRuntimes();
@@ -169,17 +171,21 @@ export class Playground extends EventTarget {
     });
   }
 
+  /** Lays the text out. What a verb has shown stays. */
   private async format(): Promise<void> {
-    await this.work(async () => {
-      const desk = this.desk();
-      const answer = await desk.run(["fmt", FILE]);
-      const text = answer.files[FILE];
-      if (answer.code === 0 && text !== undefined) {
-        if (text !== this.editor.text) this.editor.text = text;
-        return make("p", { class: "note" }, answer.out.trim() || "The text has the usual form.");
+    try {
+      const before = this.editor.text;
+      const text = await this.server.laidOut(before);
+      if (text === undefined) this.say("The text cannot be laid out before its problems are mended.", true);
+      else if (text === before) this.say("The text has the usual form.");
+      else {
+        this.editor.text = text;
+        this.say("The text is laid out.");
       }
-      return make("pre", { class: "refused" }, answer.err.trim());
-    });
+    } catch (error) {
+      if (error instanceof NoAnswer) this.say(`No answer: ${error.message}.`, true);
+      else throw error;
+    }
   }
 
   private changed(): void {

@@ -32,13 +32,20 @@ function joined(pieces: Uint8Array[]): string {
 function run(module: WebAssembly.Module, { id, args, files, stdin, most }: ToWorker & { kind: "run" }): Answer {
   const utf8 = new TextEncoder();
   const out: Uint8Array[] = [];
-  const err: Uint8Array[] = [];
+  let err = "";
   const folder = new PreopenDirectory(".", new Map(Object.entries(files).map(([name, text]) => [name, new File(utf8.encode(text))])));
   const reading = new OpenFile(new File(utf8.encode(stdin)));
-  const writing = new Progress((bytes) => {
-    const text = new TextDecoder().decode(bytes);
+  // Lines of progress begin with a carriage return. A line may come in pieces.
+  const decoder = new TextDecoder();
+  const line = (text: string) => {
     if (text.startsWith("\r")) post({ kind: "progress", id, line: text.trim() });
-    else err.push(bytes.slice());
+    else err += text;
+  };
+  let begun = "";
+  const writing = new Progress((bytes) => {
+    const lines = (begun + decoder.decode(bytes, { stream: true })).split(/(?<=\n)/);
+    begun = lines.at(-1)?.endsWith("\n") ? "" : (lines.pop() ?? "");
+    lines.forEach(line);
   });
   const fds: Fd[] = [reading, new ConsoleStdout((bytes) => out.push(bytes.slice())), writing, folder];
   const system = new WASI(["clrsim", ...args], ["NO_COLOR=1", "COLUMNS=100"], fds, { debug: false });
@@ -58,9 +65,10 @@ function run(module: WebAssembly.Module, { id, args, files, stdin, most }: ToWor
     else if (error instanceof TooMuchMemory || memory.buffer.byteLength > most) ended = "memory";
     else ended = "trap";
   }
+  line(begun + decoder.decode());
   const left: Record<string, string> = {};
   for (const [name, file] of folder.dir.contents) if (file instanceof File) left[name] = new TextDecoder().decode(file.data);
-  return { code, ended, out: joined(out), err: joined(err), files: left, memory: memory.buffer.byteLength };
+  return { code, ended, out: joined(out), err, files: left, memory: memory.buffer.byteLength };
 }
 
 let module: WebAssembly.Module | undefined;

@@ -1,9 +1,15 @@
 /** Chromium with a page of the playground, for the tests. */
 
+import { existsSync } from "node:fs";
+import { delimiter, join } from "node:path";
 import { chromium } from "playwright-core";
 
+/** Starts the browser that `CLR_CHROMIUM` names, or one that is found on `PATH`. */
 export async function browser() {
-  const executablePath = process.env.CLR_CHROMIUM ?? "/usr/bin/chromium";
+  const folders = process.env.PATH.split(delimiter);
+  const names = ["chromium", "chromium-browser", "google-chrome"];
+  const executablePath = process.env.CLR_CHROMIUM ?? folders.flatMap((it) => names.map((name) => join(it, name))).find((it) => existsSync(it));
+  if (!executablePath) throw new Error("there is no Chromium: CLR_CHROMIUM names one");
   return chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
 }
 

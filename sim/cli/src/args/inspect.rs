@@ -15,24 +15,38 @@ Examples:
   clrsim inspect --pid 1234                 a process that runs, which is stopped for a moment
   clrsim inspect my.core --thread 1234      one thread, by its id of the operating system
   clrsim inspect my.core --thread 1234 --snapshot --suspended    what DoStackSnapshot would return
+  clrsim inspect app.dmp --files folder     a minidump of Windows
 
-The dump is a Linux core for x86-64: of the kernel, of gdb's gcore, or of .NET's createdump. Pages
-that it lacks are those of the files that were mapped, where the process had not changed them. A
-file is looked for in each folder of --files, by its path and by its name, and then at its path on
-this machine; it counts if its build id is that of the process. A process that runs is stopped by
-ptrace, which it has to permit, and goes on when its memory has been read, even if this command is
-killed. Mappings of more than 256 MB are left out.
+The dump is one of x86-64: a Linux core of the kernel, of gdb's gcore, or of .NET's createdump, or a
+Windows minidump. Pages that it lacks are those of the files that were mapped, where the process had
+not changed them. A file is looked for in each folder of --files, by its path and by its name, and
+then at its path on this machine; it counts if its build id (of a PE image its time stamp, size and
+checksum) is that of the process. A process that runs is stopped by ptrace, which it has to permit,
+and goes on when its memory has been read, even if this command is killed. Mappings of more than
+256 MB are left out.
 
 For each thread: its mode and number in the runtime, what it waits for, the exception that it has
 thrown last, its frames (the stack pointer and the code), and the runtime's Frames. .NET 10 and
 later say where all that is. .NET 9 does so of threads and exceptions alone, and .NET 8 of nothing:
 the rest is known of 9.0.23 and 8.0.34 for Linux x64, by their build ids. A dump of gdb does not say
-which build an assembly without native code was, so that its methods have no names.
+which build an assembly without native code was, so that its methods have no names. On Windows the
+threads of .NET 9 are known, without managed code, and those of .NET 8 are not; native code has no
+names, and its frames come from files, in a full dump, too.
 
 With --snapshot the stack is placed in the simulated runtime of the same version, at small
 addresses, and DoStackSnapshot is called there: its decisions are printed with their clauses, its
 callbacks, and its HRESULT. --by, --seed and --suspended say how it is called. What is assumed is
 said.
+
+JSON: one object. file, system (linux or windows), modules (path, address, and file_error if the
+file is not used), runtime (path, count of its threads, suspender: the Thread that suspends the
+others, events: what profilers have asked for), threads, and unknown (in words). A thread has id;
+wait (kind: mutex, end of a thread, word, or call; address; thread: the owner, or the one that has
+to end; number of the system call); frames, leafmost first (sp, ip, kind: native, jitted,
+ready-to-run, stub or unknown; code: the method or module, and how far in it; function: that of
+native code, if it has a name); cut: why there are no more; and managed, if the runtime knows it:
+number, mode, state, exception (class and message, or unknown), runtime_frames (address, kind), and
+cut. Addresses are texts in hexadecimal.
 
 Exit codes:
   0  the process, or the snapshot, was printed
@@ -40,7 +54,7 @@ Exit codes:
      process cannot be read
   3  the dump or the runtime lacks what the snapshot depends on: it is said what";
 
-/// Print the threads of a core dump: managed and native frames in one stack, modes, Frames, and what
+/// Print the threads of a dump: managed and native frames in one stack, modes, Frames, and what
 /// each thread waits for.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -53,7 +67,7 @@ pub(crate) struct InspectArgs {
     pub(crate) thread: Option<u32>,
 
     /// Print what DoStackSnapshot would return for the thread, and why
-    #[arg(long, requires = "thread")]
+    #[arg(long, requires = "thread", conflicts_with = "json")]
     pub(crate) snapshot: bool,
 
     #[command(flatten)]
@@ -62,12 +76,15 @@ pub(crate) struct InspectArgs {
     /// The simulated runtime of the snapshot [default: that of the version in the runtime's path]
     #[arg(long, value_name = "RUNTIME", value_parser = generations())]
     pub(crate) on: Option<Generation>,
+
+    #[command(flatten)]
+    pub(crate) json: Json,
 }
 
 // A dump, and where files of its process are.
 #[derive(Debug, Args)]
 pub(crate) struct DumpArgs {
-    /// A core dump
+    /// A core dump, or a minidump of Windows
     #[arg(value_name = "FILE", required_unless_present = "pid", conflicts_with = "pid")]
     pub(crate) dump: Option<PathBuf>,
 
@@ -99,6 +116,9 @@ it. The verdict is
   open               no circle in what could be read, but the runtime or the rest of a stack could
                      not: with --files it may be found; of .NET 8, 8.0.34 alone is known
 
+Of Windows, monitors are known; what else a thread waits for in the kernel is not in a minidump, so
+that the verdict is open where no circle is found.
+
 A GC or a suspension that goes on is no hang by itself. What the runtime does is known of .NET 9
 and later; that a suspension stops a thread, of .NET 11. Names of functions decide nothing.
 
@@ -118,7 +138,7 @@ Exit codes:
      process cannot be read
   3  a hang fits, and is not proved; or the verdict is open";
 
-/// Find out from a core dump why a process hangs: threads that wait for one another, and what says
+/// Find out from a dump why a process hangs: threads that wait for one another, and what says
 /// so
 #[derive(Debug, Args)]
 #[command(after_help = DIAGNOSE_EXAMPLES)]

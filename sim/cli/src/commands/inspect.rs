@@ -1,5 +1,6 @@
-//! `clrsim inspect`: the threads of a core dump.
+//! `clrsim inspect`: the threads of a dump.
 
+pub(crate) mod json;
 mod snapshot;
 
 use crate::PASSED;
@@ -30,6 +31,9 @@ pub(crate) fn inspect(args: &InspectArgs, console: &mut Console<'_>) -> Result<u
     if let Some(thread) = args.thread.filter(|_| args.snapshot) {
         return snapshot::snapshot(args, &process, thread, console);
     }
+    if args.json.wanted {
+        return json::write(dump.name(), args, &process, console);
+    }
     write_files(&process, console)?;
     let runtime = Runtime::find(&process);
     let managed = write_runtime(&process, runtime.as_ref(), console)?;
@@ -56,7 +60,9 @@ pub(crate) fn inspect(args: &InspectArgs, console: &mut Console<'_>) -> Result<u
             let native = native.map_or_else(String::new, |name| format!(" {name}"));
             writeln!(console.out, "  {line}{native}")?;
         }
-        write_end(&stack, console)?;
+        if let Some(end) = end(&stack) {
+            writeln!(console.out, "  … {end}")?;
+        }
         write_frames(known, console)?;
     }
     Ok(PASSED)
@@ -187,6 +193,17 @@ fn line(
     names: Option<&mut MethodNames<'_, CoreDump<'_>>>,
 ) -> String {
     let (rip, rsp) = (frame.registers.rip, frame.registers.rsp());
+    let code = code(process, frame, names);
+    format!("{DIM}{rsp:#018x} {rip:#018x}{DIM:#} {code}")
+}
+
+/// Returns the code of a frame in words: the method or the module, and how far in it.
+fn code(
+    process: &CoreDump<'_>,
+    frame: &StackFrame,
+    names: Option<&mut MethodNames<'_, CoreDump<'_>>>,
+) -> String {
+    let rip = frame.registers.rip;
     let managed = |method: u64, start: u64| {
         let name = names.map(|names| names.name(method));
         let name = match name {
@@ -196,26 +213,24 @@ fn line(
         };
         format!("{name}+{:#x}", rip.wrapping_sub(start))
     };
-    let code = match (frame.code, process.module_at(rip)) {
+    match (frame.code, process.module_at(rip)) {
         (CodeKind::Jitted { method, start } | CodeKind::ReadyToRun { method, start }, _) => {
             managed(method, start)
         }
         (CodeKind::Stub, _) => "a stub of the runtime".to_owned(),
         (_, Some(module)) => format!("{}+{:#x}", module.name(), rip - module.range.start),
         (_, None) => "unknown code".to_owned(),
-    };
-    format!("{DIM}{rsp:#018x} {rip:#018x}{DIM:#} {code}")
+    }
 }
 
-/// Prints why a stack has no more frames, unless it is its end.
-fn write_end(stack: &Stack, console: &mut Console<'_>) -> Result<(), CliError> {
+/// Returns why a stack has no more frames, unless it is its end.
+fn end(stack: &Stack) -> Option<String> {
     match &stack.end {
-        StackEnd::Unwind(UnwindError::EndOfStack { .. }) => {}
-        StackEnd::Unwind(error) => writeln!(console.out, "  … {error}")?,
-        StackEnd::Code(error) => writeln!(console.out, "  … {error}")?,
-        StackEnd::TooManyFrames => writeln!(console.out, "  … more frames than are read")?,
+        StackEnd::Unwind(UnwindError::EndOfStack { .. }) => None,
+        StackEnd::Unwind(error) => Some(error.to_string()),
+        StackEnd::Code(error) => Some(error.to_string()),
+        StackEnd::TooManyFrames => Some("more frames than are read".to_owned()),
     }
-    Ok(())
 }
 
 /// Prints the runtime's Frames of a thread.

@@ -134,7 +134,7 @@ fn live(process: u32) -> std::io::Result<Vec<u8>> {
 /// Refuses: how a process is stopped and read depends on the system.
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 fn live(_: u32) -> std::io::Result<Vec<u8>> {
-    let what = "a process can be read on Linux x64 alone; take a core dump of it";
+    let what = "a process can be read on Linux x64 alone; take a dump of it";
     Err(std::io::Error::new(std::io::ErrorKind::Unsupported, what))
 }
 

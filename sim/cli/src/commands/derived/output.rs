@@ -5,7 +5,8 @@ use super::words;
 #[cfg(feature = "host")]
 use crate::commands::host;
 use crate::commands::{
-    bless, compare, diagnose, explain, explore, list, matrix, replay, rules, runtimes, trace,
+    bless, compare, diagnose, explain, explore, inspect, list, matrix, replay, rules, runtimes,
+    trace,
 };
 use crate::render::error::Diagnostic;
 use crate::render::json::{DRAFT, SCHEMA};
@@ -52,6 +53,7 @@ pub(super) fn schema() -> Value {
         "show: a function of an ELF image" cfi::Function,
         "lint: a finding" FindingReport,
         "lint: an image" ImageReport,
+        "inspect" inspect::json::Report<'_>,
         "diagnose" diagnose::json::Report<'_>,
         "list" list::Listed,
         "rules: a clause" rules::Line,

@@ -150,16 +150,20 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Returns the problem of the first name in a list of runtimes that is none, with its place; `None` if the list is wrong otherwise,
-/// or is written with escapes.
+/// Returns the problem of the first name in a list of runtimes that is none, with its place; `None` if the list has one name, is wrong
+/// otherwise, or is written with escapes.
 fn wrong_runtime(problem: &ProblemKind, list: Span) -> Option<(Span, ProblemKind)> {
     let ProblemKind::UnknownWord { found, expected: expected @ Kind::Generations } = problem else {
         return None;
     };
     let words = found.split([' ', ',']).filter(|word| !word.is_empty());
     let wrong = words.into_iter().find(|word| Generations::from_word(word).is_none())?;
+    if wrong == found {
+        return None;
+    }
     let quotes = list.len.checked_sub(found.len()).filter(|more| [0, 2].contains(more))?;
-    let before = found.find(wrong)? + quotes / 2;
+    // The same letters may be in a name before.
+    let before = wrong.as_ptr().addr() - found.as_ptr().addr() + quotes / 2;
     let span = Span { offset: list.offset + before, len: wrong.len() };
     Some((span, ProblemKind::UnknownWord { found: wrong.to_owned(), expected: *expected }))
 }

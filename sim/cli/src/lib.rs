@@ -27,7 +27,7 @@ use clr_explore::is_visible;
 use clr_scenario::meaning;
 use commands::{
     begin, compare, derived, diagnose, emit, explain, explore, fmt, generate, import, inspect,
-    lint, list, matrix, minimize, new, replay, rules, run, runtimes, show, trace,
+    lint, list, matrix, merge, minimize, new, replay, rules, run, runtimes, show, trace,
 };
 use render::clean::Clean;
 use render::console::{Console, Quiet};
@@ -133,6 +133,7 @@ fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, CliError> {
         Command::Diagnose(args) => diagnose::diagnose(&args, console),
         Command::Trace(args) => trace::trace(&args, console),
         Command::Explore(args) => explore::explore(&args, console),
+        Command::Merge(args) => merge::merge(&args, console),
         Command::Replay(args) => replay::replay(&args, console),
         #[cfg(all(feature = "host", target_pointer_width = "64"))]
         Command::Host(args) => commands::host::host(&args, console),

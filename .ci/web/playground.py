@@ -51,7 +51,8 @@ def link(text, verb=None):
 
 def verb(text):
     """Returns what is asked of a text first: `text` is what `clrsim list --json` or `clrsim run --json` says of it."""
-    return "matrix" if text["snapshots"] else "explore" if text["searches"] else "compare" if text["mixed_walks"] else "run"
+    verbs = {"snapshots": "matrix", "searches": "explore", "mixed_walks": "compare"}
+    return next((verb for calls, verb in verbs.items() if text.get(calls)), "run")
 
 
 def page(out, built, wasm, examples, drawing):

@@ -1,4 +1,5 @@
 // Keeps the page at hand without a network, once it was loaded: all its files, of one version.
+// What the browser has just loaded is asked for again only if the server has something newer.
 "use strict";
 importScripts("files.js");
 const { version, files } = self.CLRSIM;
@@ -6,7 +7,7 @@ const PREFIX = "clrsim-playground-";
 const name = PREFIX + version;
 
 self.addEventListener("install", (event) => {
-  event.waitUntil(caches.open(name).then((cache) => cache.addAll(files.map((it) => new Request(it, { cache: "reload" })))).then(() => self.skipWaiting()));
+  event.waitUntil(caches.open(name).then((cache) => cache.addAll(files.map((it) => new Request(it, { cache: "no-cache" })))).then(() => self.skipWaiting()));
 });
 
 self.addEventListener("activate", (event) => {

@@ -6,6 +6,9 @@ use crate::ids::ThreadIndex;
 use crate::search::{Choice, Observer, Search, Step};
 use std::collections::HashSet;
 
+/// Where preemptions are bound: the thread of the last turn, and their number.
+type Bound = Option<(Option<ThreadIndex>, u32)>;
+
 /// A turn on the current path.
 #[derive(Clone, Debug)]
 struct Turn {
@@ -32,7 +35,7 @@ pub(crate) struct Prefixes {
     order: Signature,
     has_begun: bool,
     /// What follows from the beginnings depends on these alone.
-    known: HashSet<(u64, Option<(Option<ThreadIndex>, u32)>)>,
+    known: HashSet<(u64, Bound)>,
     found: Vec<Vec<ThreadIndex>>,
     is_left: bool,
     /// An interleaving goes on after its beginning.

@@ -10,7 +10,7 @@ export interface Options {
   site?: string | URL;
   /** The folder of `worker.js` and `clrsim.wasm`; that of the script, if there is none. */
   base?: string | URL;
-  /** Limits of each command: seconds (10) and bytes of memory (1 GiB). */
+  /** Limits of each command: seconds (10) and bytes of memory (512 MiB, of which it has no more). */
   limits?: { seconds?: number; bytes?: number };
   /** Asks at once, which is the default, or when somebody wants it. */
   start?: boolean;

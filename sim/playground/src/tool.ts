@@ -10,8 +10,8 @@ export interface Limits {
   bytes: number;
 }
 
-/** The limits, unless others are wanted. */
-export const LIMITS: Limits = { seconds: 10, bytes: 1 << 30 };
+/** The limits, unless others are wanted. The program itself has no more memory than this. */
+export const LIMITS: Limits = { seconds: 10, bytes: 512 << 20 };
 
 /** A command that gave no answer, with a sentence for people. */
 export class NoAnswer extends Error {}
@@ -115,7 +115,7 @@ export class Tool {
     this.running = undefined;
     const { answer } = message;
     if (answer.ended === "memory") {
-      running.reject(new NoAnswer(`it needs more than ${this.limits.bytes >> 20} MB, which is the limit here: ask for less, or take clrsim on your computer`));
+      running.reject(new NoAnswer(`it needs more than ${Math.min(this.limits.bytes, LIMITS.bytes) >> 20} MB of memory, which is the limit here: ask for less, or take clrsim on your computer`));
     } else if (answer.ended === "trap") {
       running.reject(new NoAnswer(`the simulator has failed, which is a mistake of it: ${answer.err.trim() || "it says nothing"}`));
     } else {

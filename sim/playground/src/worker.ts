@@ -62,7 +62,7 @@ function run(module: WebAssembly.Module, { id, args, files, stdin, most }: ToWor
     code = system.start(instance as Parameters<WASI["start"]>[0]);
   } catch (error) {
     if (error instanceof WASIProcExit) code = error.code;
-    else if (error instanceof TooMuchMemory || memory.buffer.byteLength > most) ended = "memory";
+    else if (error instanceof TooMuchMemory || memory.buffer.byteLength > most || /memory allocation of \d+ bytes failed/.test(err + begun)) ended = "memory";
     else ended = "trap";
   }
   line(begun + decoder.decode());

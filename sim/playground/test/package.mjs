@@ -49,7 +49,7 @@ const chromium = await browser();
 }
 {
   const { page } = await open(chromium, `${server.address}mount.html#small`);
-  assert.match(await answered(page), /^No answer: it needs more than 1 MB/);
+  assert.match(await answered(page), /^No answer: it needs more than 1 MB of memory/);
 }
 await chromium.close();
 await server.close();

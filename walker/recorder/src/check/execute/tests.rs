@@ -227,7 +227,7 @@ fn a_copy_has_the_vector_registers_that_the_thread_had() {
             let context = context.cast::<[u8; Registers::LINUX_UCONTEXT_SIZE]>();
             let registers = Registers::from_linux_ucontext(&*context);
             let stack = std::slice::from_raw_parts(registers.rsp() as *const u8, 64);
-            *SEEN.lock().unwrap() = Some((registers.clone(), stack.to_vec()));
+            *SEEN.lock().unwrap() = Some((registers, stack.to_vec()));
             std::arch::asm!("pxor xmm0, xmm0", out("xmm0") _);
             FORKS.get().unwrap().make(&registers);
         }

@@ -122,7 +122,7 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
         let (rip, caller_rsp) = (registers.rip, registers.rsp());
         let goes_on = caller_rsp > rsp || position == Position::Interrupted;
         // With call frame information the first frame may leave the stack pointer where it is.
-        if !goes_on && !matches!(step.trust, Trust::Cfi | Trust::ReturnInstruction) {
+        if !goes_on && step.trust != Trust::Cfi {
             return Err(UnwindError::NoProgress { rsp, caller_rsp }.into());
         }
         // The first function's caller has nothing on the stack: its stack pointer may be the
@@ -170,6 +170,13 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
             }
             if self.leave_hijacked(caller_rsp, frame) {
                 frame.source = Source::Unwound(step.trust);
+                return Ok(Stepped::Caller);
+            }
+            // `OnHijackTripThread` before it has the address: its row names the word above.
+            let below = caller_rsp.wrapping_sub(8);
+            if is_called_by_data && self.leave_hijacked(below, frame) {
+                frame.registers.set(Gpr::Rsp, below);
+                frame.source = Source::Unwound(Trust::ReturnInstruction);
                 return Ok(Stepped::Caller);
             }
             if redirected() == Some(Redirected::Stored)

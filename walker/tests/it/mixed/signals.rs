@@ -108,11 +108,11 @@ fn a_hijacked_return_leads_to_a_function_that_returns_to_the_word_below_the_name
 }
 
 #[test]
-fn a_hijacked_return_leads_nowhere_if_no_call_returns_there() {
-    for word in [returns_to(MANAGED, 2) + 1, 7] {
-        let stack = walk_of_native_function(0xC3, word, returns_to(MANAGED, 3));
+fn a_function_that_jumps_by_a_return_is_left_by_its_data() {
+    for word in [returns_to(MANAGED, 2) + 1, returns_to(UNKNOWN, 2), 7] {
+        let stack = walk_of_native_function(0xC3, word, 7);
         assert_eq!(stack.frames.len(), 1, "{word:#x}");
-        let reason = Reason::NotACall { address: word };
+        let reason = Reason::NotACall { address: 7 };
         assert_eq!(stack.completeness(), Completeness::Partial(reason));
     }
 }

@@ -104,8 +104,7 @@ impl<'a> Lazy<'a> {
 
     /// Returns true if the function may be one that a return enters, with a return address in the word
     /// below the one that its rows name: it begins with `push rax`, which makes room for a word, and at its
-    /// last `ret` the rows still count that word. The whole code decides
-    /// ([`General::may_be_entered_by_return`]).
+    /// last `ret` the rows still count that word. The whole code and the word decide.
     fn may_be_entered_by_return(&self, entry: &Entry<'_>) -> bool {
         const PUSH_RAX: u8 = 0x50;
         const RET: u8 = 0xC3;

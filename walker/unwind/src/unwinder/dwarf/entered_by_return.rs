@@ -5,10 +5,13 @@
 //! the method should have returned, and the function's `ret` goes there. Its call frame information, however, describes
 //! a function that was called, and names the word above.
 //!
-//! That word may be an old return address, so whether a call returns to it shows nothing. The code is a proof: from the
-//! function's start to its only `ret`, it pushes one word more than it pops.
+//! That word may be an old return address, so whether a call returns to it shows nothing. From its start to its only `ret`
+//! the function pushes one word more than it pops; so do functions that jump by a `ret`, whose word is the start of a
+//! function. A word that a call returns to is the return address of the first kind.
 
 use super::Place;
+use super::leaving::is_return_address;
+use crate::memory::Memory;
 use crate::registers::Gpr;
 use crate::unwinder::code::{Effect, Instruction, decode};
 use crate::x64::Base;
@@ -16,10 +19,22 @@ use crate::x64::Base;
 /// Maximum number of instructions. `OnHijackTripThread` has up to 40.
 const LIMIT: u32 = 64;
 
-/// Returns true if the function at `place` takes its return address from the word that it pushes first.
+/// Returns true if the function at `place` returns to the word that it has pushed first, which is below the one that its row
+/// names, with the canonical frame address `cfa` (VA). Until the word is there, nothing shows that.
 #[cold]
 #[inline(never)]
-pub(super) fn is_entered_by_return(place: Place<'_, '_>) -> bool {
+pub(super) fn is_left_below<M: Memory + ?Sized>(
+    place: Place<'_, '_>,
+    cfa: u64,
+    memory: &M,
+) -> bool {
+    let Ok(address) = memory.read_u64(cfa.wrapping_sub(16)) else { return false };
+    let is_known = place.map.find(address.wrapping_sub(1)).is_some();
+    is_known && is_return_address(place, address, memory) && pushes_one_word_more(place)
+}
+
+/// Returns true if the function at `place` pushes one word more than it pops.
+fn pushes_one_word_more(place: Place<'_, '_>) -> bool {
     let Some(function) = place.table.function(place.rva) else { return false };
     let mut rva = function.start;
     // Bytes from the stack pointer at the start down to the one here.

@@ -122,10 +122,10 @@ impl General {
                 (_, Some(_)) => found = found.with(register),
             }
         }
-        let is_entered_by_return =
-            self.may_be_entered_by_return && entered_by_return::is_entered_by_return(place);
+        let is_left_below =
+            self.may_be_entered_by_return && entered_by_return::is_left_below(place, cfa, memory);
         // The word that the function's `ret` takes is below the one that the row names.
-        let cfa = if is_entered_by_return { cfa.wrapping_sub(8) } else { cfa };
+        let cfa = if is_left_below { cfa.wrapping_sub(8) } else { cfa };
         gpr[Gpr::Rsp as usize] = cfa;
         let rip = match self.row.return_address {
             Some(RegisterRule::Undefined) => {
@@ -139,7 +139,7 @@ impl General {
         let needed = frame.machine.needed();
         (registers.gpr, registers.rip) = (gpr, rip);
         Ok(Step {
-            trust: match (self.row.signal_frame, is_entered_by_return) {
+            trust: match (self.row.signal_frame, is_left_below) {
                 (true, _) => Trust::SignalFrame,
                 (_, true) => Trust::ReturnInstruction,
                 (false, false) => Trust::Cfi,

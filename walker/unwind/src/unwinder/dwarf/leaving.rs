@@ -305,7 +305,11 @@ fn was_released_before(place: Place<'_, '_>) -> bool {
 }
 
 /// Returns true if a call in code that can be read returns to `address` (VA).
-fn is_return_address<M: Memory + ?Sized>(place: Place<'_, '_>, address: u64, memory: &M) -> bool {
+pub(super) fn is_return_address<M: Memory + ?Sized>(
+    place: Place<'_, '_>,
+    address: u64,
+    memory: &M,
+) -> bool {
     let Some((region, rva)) = place.map.find(address.wrapping_sub(1)) else {
         return follows_call(address, memory) == Some(true);
     };

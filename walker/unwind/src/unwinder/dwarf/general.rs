@@ -99,6 +99,7 @@ impl General {
         };
         let rsp = registers.rsp();
         let mut gpr = registers.gpr;
+        gpr[Gpr::Rsp as usize] = cfa;
         let mut found = RegisterSet::of(&[Gpr::Rsp]);
         // An interruption at any instruction must preserve everything.
         let preserved =
@@ -126,7 +127,9 @@ impl General {
             self.may_be_entered_by_return && entered_by_return::is_left_below(place, cfa, memory);
         // The word that the function's `ret` takes is below the one that the row names.
         let cfa = if is_left_below { cfa.wrapping_sub(8) } else { cfa };
-        gpr[Gpr::Rsp as usize] = cfa;
+        if is_left_below {
+            gpr[Gpr::Rsp as usize] = cfa;
+        }
         let rip = match self.row.return_address {
             Some(RegisterRule::Undefined) => {
                 return Err(UnwindError::EndOfStack { address: registers.rip });

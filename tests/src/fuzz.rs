@@ -16,6 +16,8 @@ mod mixed;
 mod mutation;
 mod native;
 mod orders;
+mod readers;
+mod repair;
 mod schedule;
 mod script;
 mod second;
@@ -23,7 +25,7 @@ mod steps;
 mod text;
 mod texts;
 
-pub use changes::{elf_image, pe_image, recording, vector_file};
+pub use changes::{elf_image, lint, pe_image, recording, trace, vector_file};
 pub use compact::compact_unwind;
 pub use dump::dump;
 #[cfg(target_pointer_width = "64")]
@@ -31,6 +33,7 @@ pub use host::{host_calls, story_of_host_calls};
 pub use mixed::mixed_walk;
 pub use mutation::{crossed, mutant};
 pub use native::eh_frame;
+pub use repair::{is_readable, repaired};
 pub use schedule::{ending_of_schedule, schedule};
 
 use crate::every_instruction::{self, Failure};
@@ -226,11 +229,16 @@ fn examine_pe_image(data: &[u8]) {
 }
 
 /// Parses `data` as a file of vectors and as one of fuzz records, compressed or not, and replays
-/// its content.
+/// its content. One that cannot be read is [`repaired`], too.
 ///
 /// # Panics
 /// If two ways to read the same bytes disagree, or a replay does not repeat.
 fn examine_vector_file(data: &[u8]) {
+    if !is_readable(data) {
+        let repaired = repaired(data, DECOMPRESSED_LIMIT);
+        vectors(&repaired);
+        fuzz_records(&repaired);
+    }
     vectors(data);
     fuzz_records(data);
     match decompress(data, DECOMPRESSED_LIMIT) {

@@ -37,6 +37,10 @@ pub(crate) fn watch() {
     });
 }
 
+/// Handles nothing: a page ends the worker.
+#[cfg(target_family = "wasm")]
+pub(crate) fn watch() {}
+
 /// Returns true if somebody has pressed Ctrl-C.
 pub(crate) fn is_interrupted() -> bool {
     IS_INTERRUPTED.load(Ordering::Relaxed)

@@ -5,6 +5,11 @@
 //! Only [`main`] knows the process: everything below [`run_tool`] writes to what it is given, and
 //! ends with an exit code.
 
+#![cfg_attr(
+    target_family = "wasm",
+    allow(dead_code, unused_imports, reason = "a page lacks the commands about native code")
+)]
+
 mod args;
 mod commands;
 mod input;
@@ -22,7 +27,7 @@ use clr_explore::is_visible;
 use clr_scenario::meaning;
 use commands::{
     begin, compare, derived, diagnose, emit, explain, explore, fmt, generate, import, inspect,
-    lint, list, matrix, minimize, new, replay, rules, run, runtimes, show, trace,
+    lint, list, matrix, merge, minimize, new, replay, rules, run, runtimes, show, trace,
 };
 use render::clean::Clean;
 use render::console::{Console, Quiet};
@@ -34,7 +39,10 @@ use render::wrap::{fit_terminal, terminal, width};
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal as _};
 use std::process::ExitCode;
-use terminal_size::{Width, terminal_size_of};
+
+/// Why a page lacks the commands about native code, recordings and processes: most of the tool's size, for files that it has not.
+#[cfg(target_family = "wasm")]
+const IS_NATIVE: &str = "a page does not have this command: install clrsim";
 
 /// Exit code if every case passed and every command did its work.
 const PASSED: u8 = 0;
@@ -56,11 +64,23 @@ pub fn main() -> ExitCode {
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let progress = io::stderr().is_terminal() && !is_dumb;
     let columns = std::env::var("COLUMNS").ok();
-    let terminal = terminal_size_of(io::stdout()).map(|(Width(width), _)| usize::from(width));
-    fit_terminal(columns.as_deref(), terminal);
+    fit_terminal(columns.as_deref(), columns_of_terminal());
     let mut console =
         Console { out: &mut out, err: &mut err, progress, json: false, owns_signals: true };
     ExitCode::from(run_tool(std::env::args_os(), &mut console))
+}
+
+/// Returns the width of the terminal that stdout is, in characters.
+#[cfg(not(target_family = "wasm"))]
+fn columns_of_terminal() -> Option<usize> {
+    use terminal_size::{Width, terminal_size_of};
+    terminal_size_of(io::stdout()).map(|(Width(width), _)| usize::from(width))
+}
+
+/// Returns nothing: a page says its width in `COLUMNS`.
+#[cfg(target_family = "wasm")]
+fn columns_of_terminal() -> Option<usize> {
+    None
 }
 
 /// Runs the tool and returns its exit code. The first of `args` is the name of the tool.
@@ -99,15 +119,21 @@ fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, CliError> {
         Command::List(args) => list::list(&args, console),
         Command::New(args) => new::new(&args, console),
         Command::Fmt(args) => fmt::fmt(&args, console),
+        #[cfg(not(target_family = "wasm"))]
         Command::Import(args) => import::import(&args, console),
         Command::Generate(args) => generate::generate(&args, console),
         Command::Minimize(args) => minimize::minimize(&args, console),
+        #[cfg(not(target_family = "wasm"))]
         Command::Show(args) => show::show(&args, console),
+        #[cfg(not(target_family = "wasm"))]
         Command::Lint(args) => lint::lint(&args, console),
+        #[cfg(not(target_family = "wasm"))]
         Command::Inspect(args) => inspect::inspect(&args, console),
+        #[cfg(not(target_family = "wasm"))]
         Command::Diagnose(args) => diagnose::diagnose(&args, console),
         Command::Trace(args) => trace::trace(&args, console),
         Command::Explore(args) => explore::explore(&args, console),
+        Command::Merge(args) => merge::merge(&args, console),
         Command::Replay(args) => replay::replay(&args, console),
         #[cfg(all(feature = "host", target_pointer_width = "64"))]
         Command::Host(args) => commands::host::host(&args, console),
@@ -117,7 +143,15 @@ fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, CliError> {
         }
         #[cfg(not(feature = "host"))]
         Command::Host(_) => Err(is_left_out("host")),
+        #[cfg(not(target_family = "wasm"))]
         Command::Emit(args) => emit::emit(&args, console),
+        #[cfg(target_family = "wasm")]
+        Command::Import(_)
+        | Command::Show(_)
+        | Command::Lint(_)
+        | Command::Inspect(_)
+        | Command::Diagnose(_)
+        | Command::Emit(_) => Err(CliError::Text(IS_NATIVE.to_owned())),
         Command::Explain(args) => explain::explain(&args, console),
         Command::Rules(args) => rules::rules(&args, console),
         Command::Runtimes(args) => runtimes::runtimes(&args, console),

@@ -187,6 +187,7 @@ fn help_is_the_same_everywhere() {
         ("help_fmt", &["fmt", "--help"]),
         ("help_import", &["import", "--help"]),
         ("help_generate", &["generate", "--help"]),
+        ("help_merge", &["merge", "--help"]),
         ("help_minimize", &["minimize", "--help"]),
         ("help_show", &["show", "--help"]),
         ("help_lint", &["lint", "--help"]),

@@ -36,6 +36,7 @@
     ),
     path = "switching.rs"
 )]
+#[cfg_attr(all(target_arch = "wasm32", feature = "rewriting"), path = "rewriting.rs")]
 mod backend;
 // On the same processors, but not on Windows, which commits a stack page by page, as it grows.
 #[cfg_attr(
@@ -136,7 +137,7 @@ impl<Y> std::fmt::Debug for Scope<'_, '_, Y> {
 }
 
 /// Calls `body` with a scope. Coroutines that are suspended when it returns are unwound: their
-/// destructors run.
+/// destructors run. Of WebAssembly they are forgotten.
 ///
 /// # Errors
 /// Returns the error of `body`.
@@ -183,7 +184,7 @@ impl<'env, Y> Scope<'_, 'env, Y> {
         Some(state)
     }
 
-    /// Ends a suspended coroutine: its destructors run.
+    /// Ends a suspended coroutine: its destructors run, but of WebAssembly.
     pub fn end(&mut self, id: Id) {
         if let Some(coroutine) = self.coroutines.get_mut(id.0).and_then(Option::take) {
             self.stacks.free.push(coroutine.end());

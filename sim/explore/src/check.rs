@@ -1,6 +1,6 @@
 //! Search of the interleavings of a process with a profiler.
 
-use super::ending::{HistoryDetail, Limits};
+use super::ending::{Ending, HistoryDetail, Limits};
 use super::explorer::{Explorer, TestedProcess};
 use super::report::{Failure, Report, join};
 use super::search::{Coverage, Search};
@@ -65,6 +65,13 @@ impl Budget {
         self.rules = true;
         self
     }
+
+    /// Returns the verdict on an interleaving, if it failed.
+    pub(super) fn verdict_of(&self, ending: &Ending) -> Option<Verdict> {
+        let of_rule = ending.broken.first().filter(|_| self.rules);
+        let of_rule = of_rule.map(|(by, rule)| Verdict::Broken { by: *by, rule: *rule });
+        ending.verdict.clone().or(of_rule)
+    }
 }
 
 impl Explorer<'_> {
@@ -89,9 +96,20 @@ impl Explorer<'_> {
         &mut self,
         load: &(dyn Fn(&mut Setup<'p>) + 'p),
         budget: &Budget,
+        progress: impl FnMut(u64) -> bool,
+    ) -> Report {
+        let search = self.prepare(load, budget);
+        self.search_by(search, load, budget, progress)
+    }
+
+    /// Searches by a strategy that is prepared.
+    pub(super) fn search_by<'p>(
+        &mut self,
+        mut search: Box<dyn Search>,
+        load: &(dyn Fn(&mut Setup<'p>) + 'p),
+        budget: &Budget,
         mut progress: impl FnMut(u64) -> bool,
     ) -> Report {
-        let mut search = self.prepare(load, budget);
         let mut report = Report::default();
         let mut limits = None;
         for number in budget.first..budget.first.saturating_add(budget.schedules) {
@@ -108,13 +126,12 @@ impl Explorer<'_> {
             for (by, rule) in &ending.broken {
                 report.note(*by, *rule, || ending.schedule.clone());
             }
-            let of_rule = ending.broken.first().filter(|_| budget.rules);
-            let of_rule = of_rule.map(|(by, rule)| Verdict::Broken { by: *by, rule: *rule });
-            if of_rule.is_none() && ending.verdict.is_none() && !ending.given_up {
+            let verdict = budget.verdict_of(&ending);
+            if verdict.is_none() && !ending.given_up {
                 report.points.add(&ending.points);
                 report.note_end(&ending);
             }
-            if let Some(verdict) = ending.verdict.clone().or(of_rule) {
+            if let Some(verdict) = verdict {
                 let is_injected = !ending.schedule.faults().is_empty();
                 if let Some(known) = report.known(&verdict, is_injected) {
                     known.times += 1;

@@ -65,6 +65,7 @@ mod interruption;
 mod kernel;
 mod lock;
 mod locking;
+mod parts;
 mod patience;
 mod points;
 mod profiler_ops;
@@ -106,12 +107,13 @@ pub use ids::{LockName, ThreadIndex};
 pub use info::Info;
 pub use lock::{ConditionVariable, EventObject, LockKind, ProfilerLock};
 pub use locking::Guard;
+pub use parts::{Part, join_parts};
 pub use patience::LimitBound;
 pub use points::{PointCoverage, SearchPoints, pass};
 #[doc(hidden)]
 pub use remote::{NotALine, RemoteSearch, answer};
 pub use replay::ReplaySearch;
-pub use report::{Failure, LeftWaiting, NotSurvived, Report};
+pub use report::{Failure, LeftWaiting, NotSurvived, Report, ThreadWaits};
 pub use schedule_string::{InjectedFault, ScheduleString, ScheduleStringError};
 pub use search::{
     Choice, Coverage, FallibleCall, Injector, Observer, ProcessState, Progress, Search, Step,

@@ -21,6 +21,18 @@ pub struct SearchPoints {
 }
 
 impl SearchPoints {
+    /// Creates the points of a number of interleavings: of each point, by its number, its coverage.
+    #[must_use]
+    pub const fn of(interleavings: u64, points: Vec<PointCoverage>) -> Self {
+        Self { interleavings, points }
+    }
+
+    /// Returns the coverage of each point, by its number.
+    #[must_use]
+    pub fn all(&self) -> &[PointCoverage] {
+        &self.points
+    }
+
     /// Adds an interleaving with the number of times that it passes each point.
     pub fn add(&mut self, counts: &[u32]) {
         for point in 0..self.points.len().max(counts.len()) {

@@ -76,6 +76,15 @@ pub struct LeftWaiting {
     pub schedule: ScheduleString,
 }
 
+/// The waits of a thread in the interleavings of a search that do not fail: numbers of interleavings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadWaits {
+    /// Those in which it had to wait.
+    pub waited: u64,
+    /// Those in which it never ran on after its first wait.
+    pub stuck: u64,
+}
+
 /// Result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -95,6 +104,8 @@ pub struct Report {
     pub broken: Vec<(ThreadIndex, ProfilerRule, ScheduleString)>,
     /// Threads that wait for ever at the end of interleavings that do not fail, by thread and by what they wait for.
     pub waiting: Vec<LeftWaiting>,
+    /// The waits of each thread, by its index.
+    pub threads: Vec<ThreadWaits>,
     /// Coverage points that the profiler passes.
     pub points: SearchPoints,
     /// The clauses that have decided calls in any interleaving, in ascending order, if they were
@@ -153,7 +164,18 @@ impl Report {
         for LeftWaiting { thread, what, interleavings, schedule } in next.waiting {
             self.note_waiting((thread, what), interleavings, || schedule);
         }
+        for (index, waits) in next.threads.into_iter().enumerate() {
+            self.note_waits(index, waits);
+        }
         self
+    }
+
+    /// Returns the threads that had to wait, and never ran on after their first wait in any interleaving that does not
+    /// fail: what they do after it was not looked at.
+    pub fn stuck_at_once(&self) -> impl Iterator<Item = ThreadIndex> {
+        let threads = (0..).map(ThreadIndex).zip(&self.threads);
+        let stuck = threads.filter(|(_, waits)| waits.waited > 0 && waits.stuck == waits.waited);
+        stuck.map(|(thread, _)| thread)
     }
 
     /// Returns the failures, each of another fault, in the order of their numbers.
@@ -195,13 +217,26 @@ impl Report {
 }
 
 impl Report {
-    /// Records the threads that wait for ever at the end of an interleaving that does not fail.
+    /// Records the waits of the threads in an interleaving that does not fail, and those that wait for ever at its end.
     pub(super) fn note_end(&mut self, ending: &Ending) {
         for (index, end) in ending.threads.iter().enumerate() {
+            let waited = u64::from(end.waits > 0);
+            self.note_waits(index, ThreadWaits { waited, stuck: end.is_stuck_at_once().into() });
             if let LastPlace::Waits(what) = end.at {
                 let thread = ThreadIndex(index as u32);
                 self.note_waiting((thread, what), 1, || ending.schedule.clone());
             }
+        }
+    }
+
+    /// Records the waits of a thread in interleavings.
+    fn note_waits(&mut self, index: usize, more: ThreadWaits) {
+        if self.threads.len() <= index {
+            self.threads.resize(index + 1, ThreadWaits::default());
+        }
+        if let Some(known) = self.threads.get_mut(index) {
+            known.waited += more.waited;
+            known.stuck += more.stuck;
         }
     }
 

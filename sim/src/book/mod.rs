@@ -9,6 +9,7 @@
 //! 3. [Why was my seed refused?](why_was_my_seed_refused)
 //! 4. [The matrix](the_matrix)
 //! 5. [The tool](the_tool): the commands by example
+//! 6. [The playground](the_playground): the tool in a page, and links that hold a text
 //!
 //! # A profiler in C++
 //!
@@ -74,6 +75,7 @@ chapters! {
     in_the_process "in_process.md",
     locks_in_a_test "locks.md",
     the_tool "tool.md",
+    the_playground "playground.md",
     unwinding "unwinding.md",
     jitted_code "jitted_code.md",
     the_recorder "recorder.md",

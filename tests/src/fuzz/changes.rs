@@ -1,6 +1,7 @@
 //! Fuzz targets of files. Random bytes hardly ever begin as a file does, so that they are taken for changes to a
 //! seed, too.
 
+use super::readers::{lint_images, read_trace};
 use super::{examine_pe_image, examine_recording, examine_vector_file, native};
 
 macro_rules! seeds {
@@ -36,6 +37,34 @@ pub fn elf_image(data: &[u8]) {
 pub fn vector_file(data: &[u8]) {
     let seeds: [&[u8]; 2] = seeds!["vector_file/asm_chained", "vector_file/fuzz_kind_3"];
     with_changes(data, &seeds, examine_vector_file);
+}
+
+/// Parses `data` as an image of any format, and judges the unwind data of all of its functions, on one thread and on two. Does
+/// the same with a changed image.
+///
+/// # Panics
+/// If the two reports differ.
+pub fn lint(data: &[u8]) {
+    let image = |name| clr_fixtures::get(name).expect("the fixture exists");
+    let shared_object: [&[u8]; 1] = seeds!["elf_image/shared_object"];
+    let [shared_object] = shared_object;
+    let seeds = [
+        image("win64/img/gcc_O2.dll"),
+        image("win64/img/clang_O2_lld.dll"),
+        image("macho/sample.dylib"),
+        shared_object,
+    ];
+    with_changes(data, &seeds, lint_images);
+}
+
+/// Parses `data` as a trace, prints it, compares it with itself, and makes its program. Does the same with a changed trace.
+///
+/// # Panics
+/// If a trace differs from itself.
+pub fn trace(data: &[u8]) {
+    let thrown: &[u8] =
+        include_bytes!("../../../walker/trace/src/program/thrown_on_two_threads.8.0.34.jsonl");
+    with_changes(data, &[thrown], read_trace);
 }
 
 /// Parses `data` as a recording, and replays its first walks. Does the same with a changed

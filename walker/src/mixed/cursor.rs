@@ -122,7 +122,7 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
         let (rip, caller_rsp) = (registers.rip, registers.rsp());
         let goes_on = caller_rsp > rsp || position == Position::Interrupted;
         // With call frame information the first frame may leave the stack pointer where it is.
-        if !goes_on && step.trust != Trust::Cfi {
+        if !goes_on && !matches!(step.trust, Trust::Cfi | Trust::ReturnInstruction) {
             return Err(UnwindError::NoProgress { rsp, caller_rsp }.into());
         }
         // The first function's caller has nothing on the stack: its stack pointer may be the
@@ -146,9 +146,22 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
         {
             return Err(Reason::NotACall { address: rip });
         }
-        let returns = || self.is_return_address(rip) || self.is_signal_return(&frame.registers);
-        if position == Position::ReturnAddress && !returns() {
-            if step.trust == Trust::Cfi && self.leave_otherwise(inside, (rsp, rbp), frame) {
+        let returns =
+            |caller: &Registers| self.is_return_address(rip) || self.is_signal_return(caller);
+        let is_called_by_data = position == Position::ReturnAddress && step.trust == Trust::Cfi;
+        // Calls are made with an aligned stack (System V psABI, section 3.2.2). A row that contradicts this may name
+        // an old return address.
+        if is_called_by_data
+            && (caller_rsp % 16 != 0 || !returns(&frame.registers))
+            && self.leave_by_row_before_epilogue(inside, (rsp, rbp), frame)
+        {
+            return Ok(Stepped::Caller);
+        }
+        if position == Position::ReturnAddress && !returns(&frame.registers) {
+            // The runtime's handler of faults was not called.
+            if is_called_by_data && self.is_interrupted_method(&frame.registers) {
+                frame.position = Position::Interrupted;
+                frame.source = Source::Unwound(Trust::Cfi);
                 return Ok(Stepped::Caller);
             }
             // Where heaps are known to the system, a stub that has pushed a word is taken for a leaf.
@@ -189,56 +202,23 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
         true
     }
 
-    /// Corrects the caller of a frame of native code at `inside` (VA), where call frame information
-    /// names an address that no call returns to. Returns true if it did. Three functions of CoreCLR on
-    /// Unix are so: the one that a hijacked return leads to, the one that handles faults, and
-    /// `UMThunkStub`. `own` are the frame's rsp and rbp.
+    /// Moves a frame of native code at `inside` (VA), of which `frame` has the caller that its row names, to the
+    /// caller that the row before an epilogue names. Returns true if it did. `own` are the frame's rsp and rbp.
     #[cold]
     #[inline(never)]
-    fn leave_otherwise(&self, inside: u64, own: (u64, u64), frame: &mut Cursor) -> bool {
-        if let Some(caller) = self.by_return_instruction(inside, &frame.registers) {
-            frame.registers = caller;
-            frame.position = Position::ReturnAddress;
-            frame.source = Source::Unwound(Trust::ReturnInstruction);
-            true
-        } else if let Some(caller) = self.by_row_before_epilogue(inside, own, &frame.registers) {
-            frame.registers = caller;
-            frame.position = Position::ReturnAddress;
-            frame.source = Source::Unwound(Trust::Cfi);
-            true
-        } else if self.is_interrupted_method(&frame.registers) {
-            frame.position = Position::Interrupted;
-            frame.source = Source::Unwound(Trust::Cfi);
-            true
-        } else {
-            false
-        }
-    }
-
-    /// Returns the caller that the function at `inside` (VA) returns to by its last instruction, if
-    /// that takes its return address from a word below the place that call frame information names,
-    /// and if a call in known code returns there. `named` are the registers of the named caller.
-    ///
-    /// `OnHijackTripThread` of CoreCLR 3.1 to .NET 9 is so: it is entered by a return, begins with
-    /// `push rax`, and the word becomes the address that it returns to. The call frame information
-    /// describes a function that was called. In a thread that the GC stops by a hijacked return, this
-    /// frame stands between the runtime's and that of the code that has called the method.
-    fn by_return_instruction(&self, inside: u64, named: &Registers) -> Option<Registers> {
-        const RET: u8 = 0xC3;
-        let map = self.unwinder.code_map();
-        let (region, rva) = map.find(inside)?;
-        let cfi = region.cfi()?;
-        let last = cfi.function(rva)?.end.checked_sub(1)?;
-        if region.bytes_from(last)?.first() != Some(&RET) || !cfi.is_word_above(last) {
-            return None;
-        }
-        let rsp = named.rsp().wrapping_sub(8);
-        let address = self.target.read_u64(rsp.wrapping_sub(8)).ok()?;
-        let is_known = map.find(address.wrapping_sub(1)).is_some();
-        let mut caller = *named;
-        caller.rip = address;
-        caller.set(Gpr::Rsp, rsp);
-        (is_known && self.is_return_address(address)).then_some(caller)
+    fn leave_by_row_before_epilogue(
+        &self,
+        inside: u64,
+        own: (u64, u64),
+        frame: &mut Cursor,
+    ) -> bool {
+        let Some(caller) = self.by_row_before_epilogue(inside, own, &frame.registers) else {
+            return false;
+        };
+        frame.registers = caller;
+        frame.position = Position::ReturnAddress;
+        frame.source = Source::Unwound(Trust::Cfi);
+        true
     }
 
     /// Returns the caller of a frame at `inside` (VA) behind an epilogue, in a row of call frame

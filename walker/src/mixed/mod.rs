@@ -29,7 +29,7 @@
 //! | a leaf in a stub that only jumps | its instructions are read: the word on top of the stack is its caller |
 //! | a leaf in code without unwind data | without the runtime: its instructions are followed to `ret`; else the word on top of the stack, if it follows a call in a method that can lead to the leaf, and the stack is aligned as at a function's start ([`Trust::StackTop`](clr_unwind::Trust::StackTop), a guess: [`Completeness::Guessed`]); else the InlinedCallFrame of the thread leads on, after a gap; else its registers are tried as a seed; if the runtime refuses them, its caller's, and if it refuses those as native code, the first managed frame after it |
 //! | a leaf in a stub that has pushed registers | without the runtime: its instructions are read: the word above what it pops is its caller |
-//! | a stop behind a hijacked return | the word that the runtime's function returns to, if it follows a call in known code ([`Trust::ReturnInstruction`](clr_unwind::Trust::ReturnInstruction)) |
+//! | a stop behind a hijacked return | the word that the runtime's function returns to, as its code shows ([`Trust::ReturnInstruction`](clr_unwind::Trust::ReturnInstruction)) |
 //! | a stop behind an epilogue whose row of call frame information goes on | the row before the epilogue, if what it names follows a call in known code |
 //! | a fault in a method | the instruction that faulted is the caller of the runtime's handler |
 //! | a return address in code without unwind data | the same seed: the runtime may know the code |

@@ -202,7 +202,7 @@ mod tests {
             for start in 0..4_u32 {
                 let slots = &slots;
                 scope.spawn(move || {
-                    for n in 0..if cfg!(miri) { 2000 } else { 20_000_u32 } {
+                    for n in 0..if cfg!(miri) { 200 } else { 20_000_u32 } {
                         let rva = (n.wrapping_mul(7) + start) % 1000;
                         match get(slots, place(rva)) {
                             Some(found) => assert_eq!(found, rule(rva)),

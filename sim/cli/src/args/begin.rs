@@ -155,4 +155,8 @@ Exit codes:
 /// Serve an editor: check, complete, explain, lay out and run scenarios while they are written.
 #[derive(Debug, Args)]
 #[command(after_help = LSP_EXAMPLES)]
-pub(crate) struct LspArgs {}
+pub(crate) struct LspArgs {
+    /// Speak over standard input and output, as the server does in any case: some editors add this
+    #[arg(long)]
+    stdio: bool,
+}

@@ -40,10 +40,11 @@ given, which is written as it is if no smaller one is found. The dropped parts a
 Bytes that a fuzz target fails on are made smaller by cargo fuzz tmin TARGET FILE.
 
 Exit codes:
-  0  the smallest scenario was written, or the smallest so far: its time was over
+  0  the smallest scenario was written
   1  the scenario does not fail, or nothing in it ends so: there is nothing to keep
   2  the arguments are wrong, the scenario is missing or cannot be run, a search in it has not ended
      in its time, or the file is there already
+  3  its time was over: the smallest scenario so far was written, and a smaller one may exist
 130  Ctrl-C ended the search: the smallest scenario so far was written";
 
 /// A kind of generated scenario.

@@ -5,6 +5,7 @@ use crate::output::Replacing;
 use clap::{Args, ValueEnum};
 use clr_runtime::profiling::CallFaults;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 const EXPLORE_EXAMPLES: &str = "\
 Examples:
@@ -15,6 +16,7 @@ Examples:
   clrsim explore my.kdl --rules --json
   clrsim explore my.kdl --keep-going
   clrsim explore my.kdl --minimize my/small.kdl
+  clrsim explore my.kdl --schedules 1000000 --shard 2/8 --json > 2.jsonl
 
 The scenario is a program, mostly with a profiler. Options that are not given are those of its first
 explore node; the runtimes are those that it expects something of there, or all. One thread at a
@@ -27,13 +29,38 @@ The interleavings of random and pct depend on their number and the seed alone: m
 them by --first and --schedules, and the result does not depend on --jobs. The others go from one
 interleaving to the next, on one thread.
 
+With --shard this is one of several machines, with the same arguments but for its number: it prints
+a line for each runtime, and clrsim merge makes of the lines of all shards the result of the whole.
+Of random and pct each shard has a range of the numbers. An exhaustive search has parts by the first
+choices of its interleavings, which the shards take in turn: parts learn nothing from each other, so
+that together they execute more than a search without shards, and --schedules is the most for each.
+
 Ctrl-C ends a search with what was found so far, and prints how to go on; once more, at once.
 
 Exit codes:
   0    no interleaving failed
-  1    some interleaving failed, or a search has not ended in its --timeout
+  1    some interleaving failed, or a search has not ended in its --timeout; with --shard, in this
+       shard
   2    the arguments are wrong, the input is missing or is no program, or cannot be run
   130  Ctrl-C ended the search, and no interleaving had failed";
+
+const MERGE_EXAMPLES: &str = "\
+Examples:
+  clrsim merge 1.jsonl 2.jsonl 3.jsonl
+  clrsim merge shards/*.jsonl --json
+
+The files are what clrsim explore --shard has printed, of all shards of one search, in any order.
+The output is that of clrsim explore for the whole, whatever the number of shards. What was to be
+covered is judged here: no shard sees all of it. The scenario must be there, as the shards had it;
+each interleaving that failed is executed again, and must fail here, too.
+
+A shard that is missing, there twice, of another search, text or version, is an error that names it.
+
+Exit codes: those of clrsim explore
+  0    no interleaving failed
+  1    some interleaving failed, something was not looked at, or a shard has not ended in its time
+  2    the arguments are wrong, or the files are not all shards of one search
+  130  Ctrl-C ended a shard, and no interleaving had failed";
 
 const REPLAY_EXAMPLES: &str = "\
 Examples:
@@ -183,12 +210,53 @@ pub(crate) struct ExploreArgs {
     #[arg(long)]
     pub(crate) keep_going: bool,
 
+    /// Search one of N parts of the whole, with number I from 1; clrsim merge joins all
+    #[arg(long, value_name = "I/N", requires = "json")]
+    pub(crate) shard: Option<Shard>,
+
     /// Write the smallest scenario that still fails so to this file, with the string of its schedule
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub(crate) minimize: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) replacing: Replacing,
+
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+/// A shard of a search: one of several machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shard {
+    /// Its number, from 1.
+    pub(crate) number: u64,
+    /// Number of shards.
+    pub(crate) of: u64,
+}
+
+impl FromStr for Shard {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let form = "is not the number of a shard and the number of all, as 2/8";
+        let (number, of) = text.split_once('/').ok_or(form)?;
+        let number = number.parse().map_err(|_| form)?;
+        let of = of.parse().map_err(|_| form)?;
+        if (1..=of).contains(&number) {
+            Ok(Self { number, of })
+        } else {
+            Err("is no shard: they are 1/N to N/N")
+        }
+    }
+}
+
+/// Merge the shards of a search into the result of the whole.
+#[derive(Debug, Args)]
+#[command(after_help = MERGE_EXAMPLES)]
+pub(crate) struct MergeArgs {
+    /// What clrsim explore --shard has printed, of all shards
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
 
     #[command(flatten)]
     pub(crate) json: Json,

@@ -20,7 +20,7 @@ pub(crate) use begin::{CompletionsArgs, ManArgs};
 pub(crate) use begin::{Gen, GenArgs, LspArgs, SchemaArgs, SchemaOf, WordsArgs};
 pub(crate) use generators::{GenerateArgs, GenerateKind, MinimizeArgs};
 pub(crate) use histories::{
-    DrawArgs, ExploreArgs, ReplayArgs, SearchArgs, SettingsArgs, StrategyChoice,
+    DrawArgs, ExploreArgs, MergeArgs, ReplayArgs, SearchArgs, SettingsArgs, Shard, StrategyChoice,
 };
 pub(crate) use host::HostArgs;
 #[cfg(feature = "host")]
@@ -300,6 +300,7 @@ pub(crate) enum Command {
     Show(ShowArgs),
     Trace(TraceArgs),
     Explore(ExploreArgs),
+    Merge(MergeArgs),
     Replay(ReplayArgs),
     Host(Box<HostArgs>),
     Lint(LintArgs),

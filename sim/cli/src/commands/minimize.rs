@@ -12,7 +12,7 @@ use crate::interrupt::{self, Cut, Patience};
 use crate::output::{Replacing, text_name};
 use crate::render::console::Console;
 use crate::render::error::CliError;
-use crate::{FAILED, PASSED};
+use crate::{FAILED, INCOMPLETE, PASSED};
 use clr_generate::minimize as smallest;
 use clr_runtime::generation::Generations;
 use clr_scenario::Scenario;
@@ -73,7 +73,7 @@ fn how_to_go_on(
     let (why, code) = match cut {
         None => return Ok(PASSED),
         Some(Cut::Interrupted) => ("interrupted", interrupt::INTERRUPTED),
-        Some(Cut::OutOfTime) => ("out of time", PASSED),
+        Some(Cut::OutOfTime) => ("out of time", INCOMPLETE),
     };
     let output = slashed(&args.output);
     writeln!(

@@ -20,6 +20,7 @@ pub(crate) mod list;
 #[cfg(feature = "lsp")]
 pub(crate) mod lsp;
 pub(crate) mod matrix;
+pub(crate) mod merge;
 pub(crate) mod minimize;
 pub(crate) mod new;
 pub(crate) mod replay;

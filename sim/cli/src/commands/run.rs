@@ -120,7 +120,7 @@ fn replay_all(
         let (sender, replayed) = mpsc::channel();
         for _ in 0..settings.jobs.min(sources.len()) {
             let (sender, next) = (sender.clone(), &next);
-            scope.spawn(move || {
+            let work = move || {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(source) = sources.get(index) else { break };
@@ -129,7 +129,11 @@ fn replay_all(
                         break;
                     }
                 }
-            });
+            };
+            // If the system cannot start another thread, this one does the work.
+            if thread::Builder::new().spawn_scoped(scope, work.clone()).is_err() {
+                work();
+            }
         }
         drop(sender);
         let mut pending = BTreeMap::new();

@@ -3,6 +3,7 @@
 use crate::args::{SearchArgs, StrategyChoice};
 use crate::render::console::DIM;
 use crate::render::error::CliError;
+use clap::ValueEnum as _;
 use clr_explore::{Faults, Strategy};
 use std::io::{self, Write};
 
@@ -55,6 +56,16 @@ pub(crate) fn choose(usual: Strategy, args: &SearchArgs) -> Strategy {
         }
         other => other,
     }
+}
+
+/// Returns the strategy of a word, with its number.
+pub(crate) fn named(word: &str, depth: Option<u32>, preemptions: Option<u32>) -> Option<Strategy> {
+    Some(match StrategyChoice::from_str(word, false).ok()? {
+        StrategyChoice::Random => Strategy::Random,
+        StrategyChoice::Pct => Strategy::Pct { depth: depth? },
+        StrategyChoice::Exhaustive => Strategy::Exhaustive { preemptions },
+        StrategyChoice::Guided => Strategy::Guided,
+    })
 }
 
 /// Returns the failures that the arguments name, or the usual ones.

@@ -16,6 +16,12 @@ pub(super) fn looks_like(bytes: &[u8]) -> Option<&'static str> {
             "HTML: a page was saved in place of the file"
         }
         _ if starts(&["<?xml", "<!doctype"]) => "XML",
+        _ if starts(&["using ", "namespace ", "public class ", "internal class "]) => {
+            "C#: a scenario has the functions of a program as nodes, and clrsim new writes one"
+        }
+        _ if starts(&["#include", "#pragma"]) => {
+            "C or C++: clrsim host loads a profiler that is compiled"
+        }
         [b'{', ..] => "JSON",
         [0x7F, b'E', b'L', b'F', ..] => "an ELF image",
         [b'M', b'Z', ..] => "a PE image",

@@ -31,7 +31,7 @@ impl Prepared {
                 let old = File::options().write(true).open(path)?;
                 let of_old = old.metadata()?;
                 if of_old.is_file() {
-                    Self::beside(fs::canonicalize(path)?, content, Some(&of_old))
+                    Self::beside(followed(path)?, content, Some(&of_old))
                 } else {
                     Ok(Self::Stream { to: old, content: content.to_vec() })
                 }
@@ -51,7 +51,7 @@ impl Prepared {
         new.write_all(content)?;
         if let Some(of_old) = of_old {
             keep_owner(new.as_file(), of_old);
-            new.as_file().set_permissions(of_old.permissions())?;
+            keep_mode(new.as_file(), of_old)?;
         }
         new.as_file().sync_all()?;
         Ok(Self::Beside { new, path, replaces: of_old.is_some() })
@@ -109,6 +109,30 @@ fn keep_owner(new: &File, of_old: &Metadata) {
 
 #[cfg(not(unix))]
 fn keep_owner(_: &File, _: &Metadata) {}
+
+/// Gives a file the mode of another.
+#[cfg(not(target_family = "wasm"))]
+fn keep_mode(new: &File, of_old: &Metadata) -> io::Result<()> {
+    new.set_permissions(of_old.permissions())
+}
+
+/// Files in the memory of a page have no mode: std refuses to set one.
+#[cfg(target_family = "wasm")]
+fn keep_mode(_: &File, _: &Metadata) -> io::Result<()> {
+    Ok(())
+}
+
+/// Returns the file that a path leads to.
+#[cfg(not(target_family = "wasm"))]
+fn followed(path: &Path) -> io::Result<PathBuf> {
+    fs::canonicalize(path)
+}
+
+/// In the memory of a page there are no links, and std cannot follow one.
+#[cfg(target_family = "wasm")]
+fn followed(path: &Path) -> io::Result<PathBuf> {
+    Ok(path.to_owned())
+}
 
 /// Has the new name reach the disk, on systems that know this of folders.
 #[cfg(unix)]

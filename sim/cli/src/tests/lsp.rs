@@ -381,3 +381,14 @@ fn a_length_alone_takes_no_memory_and_an_end_is_an_end() {
     serve(&mut Cursor::new(early), &mut out).unwrap();
     assert!(String::from_utf8(out).unwrap().contains("-32002"));
 }
+
+/// Editors' clients add the flag by themselves.
+#[test]
+fn the_flag_for_standard_streams_is_accepted() {
+    for flags in [&["clrsim", "lsp"][..], &["clrsim", "lsp", "--stdio"]] {
+        let args = flags.iter().map(Into::into).collect();
+        assert!(Cli::parse_within(args, 100).is_ok(), "{flags:?}");
+    }
+    let other = ["clrsim", "lsp", "--socket=5"].map(Into::into).to_vec();
+    assert!(Cli::parse_within(other, 100).is_err());
+}

@@ -1,7 +1,9 @@
 //! The same command prints the same bytes, wherever and under whatever circumstances it is run.
 
+use flate2::read::GzDecoder;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read as _;
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
@@ -66,7 +68,39 @@ const COMMANDS: &[&[&str]] = &[
     &["gen", "completions", "zsh"],
     &["gen", "schema", "text"],
     &["gen", "man", "-o", "."],
+    &["help", "run"],
+    &["run", "inputs", JOBS],
+    &["run", "inputs", "--json", JOBS],
+    &["list", "inputs"],
+    &["fmt", "--check", "inputs"],
+    &["fmt", "inputs/stubs.kdl"],
+    &["minimize", "inputs/stubs.kdl", "--clause", "C-039", "-o", "inputs/small.kdl"],
+    &["explain", "inputs/w.walks.jsonl.gz", "--walk", "12"],
+    &["lint", "inputs/gcc_O2.dll", "inputs/sample.dylib"],
+    &["lint", "inputs/gcc_O2.dll", "--format", "sarif"],
+    &["inspect", "inputs/core"],
+    &["diagnose", "inputs/core"],
+    &["diagnose", "inputs/core", "--json"],
+    &["import", "inputs/core"],
+    &["run", "inputs.kdl"],
+    &["lint", "inputs.kdl"],
+    &["run", "inputs", "inputs/nowhere/a.kdl"],
 ];
+
+/// Files that commands read, and the fixtures that they are copies of.
+const INPUTS: &[(&str, &str)] = &[
+    ("stubs.kdl", STUBS),
+    ("below/hole.kdl", "gallery/seeds/hole-at-the-leaf.kdl"),
+    ("w.walks.jsonl.gz", WALKS),
+    ("asm_raw.vec.gz", "win64/vec/asm_raw.vec.gz"),
+    ("asm_raw.dll", "win64/img/asm_raw.dll"),
+    ("gcc_O2.dll", "win64/img/gcc_O2.dll"),
+    ("sample.dylib", "macho/sample.dylib"),
+    ("core", "dumps/9.0.23-joined.core.gz"),
+];
+
+/// Verbs that are not among the commands: `.ci/wine` runs profilers' libraries, and a server prints answers to what it reads.
+const ELSEWHERE: [&str; 2] = ["host", "lsp"];
 
 /// Circumstances that a result must not depend on.
 struct Around {
@@ -118,11 +152,34 @@ fn files(folder: &Path, below: &str, all: &mut BTreeMap<String, Vec<u8>>) {
     }
 }
 
-fn run(arguments: &[&str], around: &Around) -> Result {
+/// Writes what commands read; and beside the folder a text that cannot be read.
+fn write_inputs(folder: &Path) {
+    fs::create_dir_all(folder.join("below")).unwrap();
+    for (name, fixture) in INPUTS {
+        let bytes = clr_fixtures::get(fixture).unwrap_or_else(|| panic!("{fixture} is missing"));
+        let mut content = bytes.to_vec();
+        // The verbs that read dumps want them as the kernel writes them.
+        if *name == "core" {
+            content.clear();
+            GzDecoder::new(bytes).read_to_end(&mut content).unwrap();
+        }
+        fs::write(folder.join(name), content).unwrap();
+    }
+    fs::write(folder.with_extension("kdl"), "function \"a\u{202e}\u{1b}[31m\" {\n").unwrap();
+}
+
+/// Returns the tool that is tested.
+fn here() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_clrsim"))
+}
+
+fn run(mut command: Command, arguments: &[&str], around: &Around) -> Result {
     let root = TempDir::new().unwrap();
     let folder = root.path().join(around.folder);
     fs::create_dir_all(&folder).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_clrsim"));
+    if arguments.iter().any(|argument| argument.starts_with("inputs")) {
+        write_inputs(&folder.join("inputs"));
+    }
     command.current_dir(&folder).env_remove("COLUMNS").env_remove("CLICOLOR_FORCE");
     if around.is_bare {
         command.env_clear();
@@ -150,11 +207,11 @@ fn run(arguments: &[&str], around: &Around) -> Result {
 #[test]
 fn results_depend_on_the_arguments_alone() {
     for arguments in COMMANDS {
-        let first = run(arguments, &USUAL);
+        let first = run(here(), arguments, &USUAL);
         assert!(first.code.is_some_and(|code| code <= 2), "{arguments:?}: {first:?}");
         assert!(!first.printed[1].contains("unexpected argument"), "{arguments:?}: {first:?}");
         for around in &AROUND {
-            let again = run(arguments, around);
+            let again = run(here(), arguments, around);
             assert_eq!(
                 again, first,
                 "{arguments:?} with {} jobs in {}",
@@ -162,4 +219,38 @@ fn results_depend_on_the_arguments_alone() {
             );
         }
     }
+}
+
+#[test]
+fn every_verb_is_run() {
+    let help = run(here(), &["--help"], &USUAL).printed[0].clone();
+    let (_, rest) = help.split_once("Commands:\n").unwrap();
+    let (list, _) = rest.split_once("\n\n").unwrap();
+    let verbs = list.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let verbs: Vec<_> = verbs.filter(|verb| !verb.is_empty()).collect();
+    assert!(verbs.contains(&"run") && verbs.len() > 15, "{verbs:?}");
+    for verb in verbs {
+        let is_run = COMMANDS.iter().any(|arguments| arguments.first() == Some(&verb));
+        assert!(is_run != ELSEWHERE.contains(&verb), "{verb}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+#[ignore = "needs the tool for Windows, and wine: `.ci/cross x86_64-pc-windows-gnu` has both"]
+fn windows_has_the_same_results() {
+    let tool = std::env::var_os("CLRSIM_WINDOWS").expect("CLRSIM_WINDOWS names a clrsim.exe");
+    let mut others = Vec::new();
+    for arguments in COMMANDS {
+        let mut wine = Command::new("wine");
+        wine.arg(&tool).env("WINEDEBUG", "-all");
+        let [mut there, here] = [wine, here()].map(|command| run(command, arguments, &USUAL));
+        // wine's own services complain there, too: they are started by the first of its programs.
+        let [_, said] = &mut there.printed;
+        *said = said.split_inclusive('\n').filter(|line| !line.starts_with("wine")).collect();
+        if there != here {
+            others.push(format!("{arguments:?}\n  Windows: {there:?}\n  Linux: {here:?}"));
+        }
+    }
+    assert!(others.is_empty(), "{} of {}:\n{}", others.len(), COMMANDS.len(), others.join("\n"));
 }

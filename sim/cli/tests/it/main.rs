@@ -5,5 +5,6 @@ mod determinism;
 mod external;
 #[cfg(target_os = "linux")]
 mod faults;
+mod shards;
 #[cfg(unix)]
 mod terminal;

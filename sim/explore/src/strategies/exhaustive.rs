@@ -30,7 +30,7 @@
 //! without contents. An interleaving with a new step goes on to its end, so that one without end is noticed.
 
 use super::known::{ByHash, Hashes, Knowledge, Next};
-use super::node::Node;
+use super::node::{Node, millionths};
 use super::rng::Rng;
 use super::signature::Signature;
 use crate::contents::Contents;
@@ -86,6 +86,8 @@ struct Current {
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub struct Exhaustive {
     preemptions: Option<u32>,
+    /// The threads of the first turns, which are not choices.
+    prefix: Vec<ThreadIndex>,
     /// Each end is executed.
     each_end: bool,
     path: Vec<Node>,
@@ -132,6 +134,12 @@ impl Exhaustive {
         Self { preemptions, ..Self::default() }
     }
 
+    /// Makes the search explore the interleavings alone that begin with turns of these threads.
+    pub(crate) fn after(mut self, prefix: &[ThreadIndex]) -> Self {
+        self.prefix = prefix.to_vec();
+        self
+    }
+
     /// Returns the bound on preemptions.
     pub(super) const fn bound(&self) -> Option<u32> {
         self.preemptions
@@ -155,7 +163,8 @@ impl Exhaustive {
     /// Forgets all, to begin again and compare states by the steps that have led to them.
     fn begin_by_steps(&mut self) {
         let Self { preemptions, each_end, cut, strayed, .. } = *self;
-        *self = Self { preemptions, each_end, cut, strayed, ..Self::default() }.by_steps();
+        let prefix = core::mem::take(&mut self.prefix);
+        *self = Self { preemptions, prefix, each_end, cut, strayed, ..Self::default() }.by_steps();
     }
 
     /// Notes that a state is reached. Returns true if all that can follow has been explored, or is about to be, from an
@@ -193,6 +202,13 @@ impl Exhaustive {
     /// Finds out which threads can run in the last state of the path. Returns false if that is not known.
     fn expand(&mut self) -> bool {
         let depth = self.path.len().saturating_sub(1);
+        let Some(node) = self.path.last_mut() else { return true };
+        if let Some(only) = self.prefix.get(depth) {
+            // The state is not noted as reached: a later one that is like it has alternatives.
+            node.left = Some(vec![*only]);
+            node.all = 1;
+            return true;
+        }
         let Some(node) = self.path.last() else { return true };
         let (state, last, preemptions) = (node.order.hash(), node.last, node.preemptions);
         let is_bound = self.preemptions.is_some_and(|bound| preemptions >= bound);
@@ -329,24 +345,13 @@ impl Exhaustive {
 
     /// Returns the share of the search space on the left of the path.
     fn covered(&self) -> Option<Coverage> {
-        // At each choice on the path, the alternatives tried before count as their share.
-        const WHOLE: u64 = 1 << 40;
-        let (mut share, mut seen) = (WHOLE, 0);
-        for node in &self.path {
-            let all = u64::from(node.all.max(1));
-            let left = node.left.as_ref().map_or(0, |left| left.len() as u64);
-            let tried = all.saturating_sub(left + 1);
-            seen += share / all * tried;
-            share /= all;
-        }
         if self.strayed {
             return None;
         }
         let everything = self.done && !self.beyond;
-        let seen = if everything { WHOLE } else { seen.min(WHOLE - 1) };
         Some(Coverage {
             everything,
-            millionths: (seen * 1_000_000 / WHOLE) as u32,
+            millionths: if everything { 1_000_000 } else { millionths(&self.path) },
             cut: self.cut,
             preemptions: self.preemptions,
             limits: None,
@@ -385,16 +390,17 @@ impl Search for Exhaustive {
             self.runnable.insert(state, all);
         }
         let last = at.last.filter(|last| at.runnable.contains(last));
-        let planned = self.plan.get(self.current.depth).copied();
+        let depth = self.current.depth;
+        let planned = self.plan.get(depth).or_else(|| self.prefix.get(depth)).copied();
         let strays = planned.is_some_and(|thread| !at.runnable.contains(&thread));
         self.strayed |= strays;
         let chosen = match &mut self.current.check {
-            Some(rng) => {
+            Some(rng) if planned.is_none() => {
                 let is_bound =
                     self.preemptions.is_some_and(|bound| self.current.preemptions >= bound);
                 last.filter(|_| is_bound || rng.below(4) > 0).or_else(|| rng.item(at.runnable))
             }
-            None => planned.or_else(|| self.explore(at.runnable, last)),
+            _ => planned.or_else(|| self.explore(at.runnable, last)),
         };
         self.current.is_left = strays || chosen.is_none();
         self.current.differs |= strays;

@@ -7,6 +7,7 @@ mod interleavings;
 mod known;
 mod node;
 mod pct;
+mod prefixes;
 mod random;
 mod rng;
 mod signature;
@@ -16,6 +17,7 @@ pub use faults::Faults;
 pub use guided::Guided;
 pub use interleavings::Interleavings;
 pub use pct::Pct;
+pub(crate) use prefixes::Prefixes;
 pub use random::Random;
 
 use crate::replay::ReplaySearch;

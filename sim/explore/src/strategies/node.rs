@@ -25,3 +25,18 @@ impl Node {
         Self { order, last, preemptions: 0, left, all: 0, chosen }
     }
 }
+
+/// Returns the share of the search space on the left of a path, in millionths: less than all of them.
+pub(super) fn millionths(path: &[Node]) -> u32 {
+    // At each choice on the path, the alternatives tried before count as their share.
+    const WHOLE: u64 = 1 << 40;
+    let (mut share, mut seen) = (WHOLE, 0);
+    for node in path {
+        let all = u64::from(node.all.max(1));
+        let left = node.left.as_ref().map_or(0, |left| left.len() as u64);
+        let tried = all.saturating_sub(left + 1);
+        seen += share / all * tried;
+        share /= all;
+    }
+    (seen.min(WHOLE - 1) * 1_000_000 / WHOLE) as u32
+}

@@ -3,7 +3,7 @@
 use super::*;
 use crate::deadlock::verdict;
 use crate::tests::kernels::MAIN;
-use crate::{Explorer, LastPlace, ThreadEnd, WaitedFor};
+use crate::{Explorer, LastPlace, ThreadEnd, ThreadWaits, WaitedFor};
 
 /// Executes an interleaving with this number of turns at most, before all threads get turns round-robin.
 fn limited(load: &super::Load<'_>, turns: u64) -> Ending {
@@ -238,6 +238,10 @@ fn a_report_counts_the_threads_that_are_left_waiting() {
     assert_eq!(sampler, (index(0), WaitedFor::Event(0), 60));
     assert_eq!((worker, what), (index(1), WaitedFor::Event(1)));
     assert!((1..60).contains(&some), "{some}");
+    assert_eq!(whole.threads[0], ThreadWaits { waited: 60, stuck: 60 });
+    // An event that was set when a wait for it began, and reset before the thread ran on, has not blocked it then.
+    assert!((1..=some).contains(&whole.threads[1].stuck), "{:?}", whole.threads[1]);
+    assert_eq!(whole.stuck_at_once().collect::<Vec<_>>(), [index(0)]);
     assert_eq!(of(0, 20).and(of(20, 40)), whole);
     let words = whole.to_string();
     let line = format!("\nat the end of {some} thread 1 still waits for event 1, as in clr1:");

@@ -13,6 +13,7 @@ mod footprints;
 mod kernels;
 mod noted;
 mod objects;
+mod parts;
 mod places;
 mod priorities;
 mod program;

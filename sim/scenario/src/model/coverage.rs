@@ -28,6 +28,13 @@ pub enum Demand {
         /// Name of the thread whose callbacks count; `None` if those of all threads count.
         by: Option<String>,
     },
+    /// A thread with actions of the text's own profiler has to wait, and never runs on after its first wait.
+    Stuck {
+        /// Generations that the demand is for.
+        on: Generations,
+        /// Name of the thread.
+        thread: String,
+    },
 }
 
 /// Actions of a text's profiler that no callback begins.
@@ -88,7 +95,7 @@ impl Demand {
             Self::Callback(_, count) | Self::Actions(_, count) | Self::Call { count, .. } => {
                 count.on
             }
-            Self::Order { on, .. } => *on,
+            Self::Order { on, .. } | Self::Stuck { on, .. } => *on,
         }
     }
 
@@ -98,7 +105,7 @@ impl Demand {
         match self {
             Self::Callback(kind, _) => *kind == callback,
             Self::Order { callbacks, .. } => callbacks.contains(&callback),
-            Self::Actions(..) | Self::Call { .. } => false,
+            Self::Actions(..) | Self::Call { .. } | Self::Stuck { .. } => false,
         }
     }
 }

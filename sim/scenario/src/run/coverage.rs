@@ -1,8 +1,8 @@
 //! Demands on coverage, checked while interleavings are executed.
 
 use crate::Scenario;
-use crate::model::{CountDemand, Demand, Entrance, ProfilerScript};
-use clr_explore::{PointCoverage, Report, SearchPoints, pass};
+use crate::model::{CountDemand, Demand, Entrance, ProfilerScript, ThreadName};
+use clr_explore::{PointCoverage, Report, SearchPoints, ThreadIndex, pass};
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::{CallbackKind, HResult};
 use core::fmt;
@@ -154,6 +154,8 @@ impl<'s> Demands<'s> {
                 Demand::Callback(_, count)
                 | Demand::Actions(_, count)
                 | Demand::Call { count, .. } => count.is_met(point),
+                // Threads pass no points: `unmet_on` has them from the report.
+                Demand::Stuck { .. } => true,
             }
         };
         let demands = self.applying().filter(|(number, demand)| !is_met(*number, demand));
@@ -172,7 +174,8 @@ impl<'s> Demands<'s> {
     fn applying(&self) -> impl Iterator<Item = (u32, &'s Demand)> {
         let is_own = self.is_own;
         let applies = move |(_, demand): &(usize, &Demand)| {
-            demand.applies_to(self.generation) && (is_own || !matches!(demand, Demand::Actions(..)))
+            let is_of_text = matches!(demand, Demand::Actions(..) | Demand::Stuck { .. });
+            demand.applies_to(self.generation) && (is_own || !is_of_text)
         };
         self.all.iter().enumerate().filter(applies).map(|(number, demand)| (number as u32, demand))
     }
@@ -203,7 +206,32 @@ impl Scenario {
         if found.failure.is_some() || self.profiler.is_none() {
             return Vec::new();
         }
-        Demands::of(self, generation).unmet(&found.points)
+        let mut unmet = Demands::of(self, generation).unmet(&found.points);
+        unmet.extend(self.stuck_on(generation, found));
+        unmet
+    }
+
+    /// Returns the threads that never ran on after their first wait, though no demand says so, and the demands that say so
+    /// of others.
+    fn stuck_on(&self, generation: Generation, found: &Report) -> Vec<Unmet> {
+        let name = |thread: u32| self.name_of(ThreadName::Thread(thread));
+        let stuck: Vec<_> = found.stuck_at_once().map(|ThreadIndex(thread)| name(thread)).collect();
+        let demands =
+            self.coverage.iter().enumerate().filter_map(|(number, demand)| match demand {
+                Demand::Stuck { thread, on } if on.contains(generation) => {
+                    Some((number, &**thread))
+                }
+                _ => None,
+            });
+        let is_said = |thread: &str| demands.clone().any(|(_, said)| said == thread);
+        let unsaid = stuck.iter().filter(|thread| !is_said(thread));
+        let wrong = demands.clone().filter(|(_, thread)| !stuck.contains(thread));
+        let unsaid = unsaid.map(|thread| Unmet { demand: None, text: never_went_on(thread) });
+        let wrong = wrong.map(|(number, thread)| Unmet {
+            demand: Some(number),
+            text: format!("{thread} does not wait for ever at its first wait in each interleaving"),
+        });
+        unsaid.chain(wrong).collect()
     }
 }
 
@@ -269,6 +297,7 @@ fn unmet_words(demand: &Demand, found: PointCoverage) -> String {
             let names: Vec<_> = callbacks.iter().map(|kind| kind.name()).collect();
             format!("not every interleaving has the callbacks {} in this order", names.join(", "))
         }
+        Demand::Stuck { thread, .. } => never_went_on(thread),
     }
 }
 
@@ -282,6 +311,14 @@ fn never_began(call: CoverableCall<'_>) -> String {
     format!(
         "{name} never came, so its actions were never executed; if it has to be so: coverage {{ {node} most=0 \
          in=\"each\" }}"
+    )
+}
+
+/// Says that a thread never went on after its first wait.
+fn never_went_on(thread: &str) -> String {
+    format!(
+        "{thread} never went on after its first wait, so its other actions were never executed; if it has to be so: \
+         coverage {{ stuck \"{thread}\" }}"
     )
 }
 

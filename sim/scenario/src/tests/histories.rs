@@ -454,6 +454,41 @@ fn demands_name_runtimes_that_are_searched() {
     assert_eq!(net8, Generations::of(&[Generation::Net8Windows]));
 }
 
+/// A thread that never goes on after its first wait is a difference, unless the text says so; and a text that says so of
+/// another thread is wrong.
+#[test]
+fn a_thread_that_is_stuck_at_once_is_said() {
+    let unmet = |more: &str, demands: &str, by: &str| {
+        let text = format!(
+            "function \"App.Main\" kind=jit {{ body {{ work 1 }} }}
+profiler {{ event go; thread sampler {{ wait go; log }}; {more} }}
+{demands}
+explore {by} {{ expect {{ survives }} }}"
+        );
+        let found = differences(&text).into_iter().map(|difference| match difference {
+            HistoryDifference::Coverage(unmet) => (unmet.demand, unmet.to_string()),
+            other => panic!("{other}"),
+        });
+        found.collect::<Vec<_>>()
+    };
+    let said = "coverage { stuck sampler }";
+    let setter = "thread setter { set go }";
+    for by in ["schedules=50", "by=exhaustive schedules=500"] {
+        let [(None, words)] = &unmet("", "", by)[..] else { panic!("nothing is said") };
+        assert!(words.starts_with("sampler never went on after its first wait"), "{words}");
+        assert_eq!(unmet("", said, by), []);
+        // Another search has the demand, and this one the difference.
+        let elsewhere = "coverage { stuck sampler on=net8-windows }";
+        let on_both =
+            format!("{elsewhere}; explore schedules=1 {{ expect on=net8-windows {{ survives }} }}");
+        assert_eq!(unmet("", &on_both, by).len(), 1);
+        assert_eq!(unmet(setter, "", by), []);
+        let [(Some(0), words)] = &unmet(setter, said, by)[..] else { panic!("all is well") };
+        assert!(words.starts_with("sampler does not wait for ever"), "{words}");
+        assert_eq!(unmet(setter, "coverage { stuck setter }", by).len(), 1);
+    }
+}
+
 /// A survival says what it rests on: a callback with actions that never comes is a difference, unless the text says so,
 /// and so is a demand on coverage that the interleavings do not fulfil.
 #[test]

@@ -30,10 +30,22 @@ impl Scenario {
             explore: Vec::new(),
             ..self.clone()
         };
+        TextDigest::of(&played)
+    }
+
+    /// Returns the digest of all that the text says, layout and comments apart.
+    #[must_use]
+    pub fn whole_digest(&self) -> TextDigest {
+        TextDigest::of(self)
+    }
+}
+
+impl TextDigest {
+    fn of(scenario: &Scenario) -> Self {
         let (basis, prime) = FNV;
         let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(prime);
-        let hash = played.to_string().bytes().fold(basis, step);
-        TextDigest((hash >> 32) as u32 ^ hash as u32)
+        let hash = scenario.to_string().bytes().fold(basis, step);
+        Self((hash >> 32) as u32 ^ hash as u32)
     }
 }
 

@@ -114,6 +114,7 @@ impl SyntaxError {
             Self::Entry => "expected an argument, a property, a block, `;`, or the line's end",
             Self::Space => "a string before it may lack its end; there are no commas",
             Self::BehindBlock => "expected `;`, `}`, or the line's end",
+            Self::Character('(') => "a call is a node: `call \"Name\"`; values have no types",
             Self::Slashdash => "expected a node's name after it, or a value; not a block",
             _ => return None,
         })

@@ -100,8 +100,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// The crates that the tool depends on: what the tests need, without the second opinion.
 const TOOL: &[&str] = ALL.split_at(1).1;
 
-/// The crates that the tests of the whole system depend on: what the tool needs, without the guest, traces and imports.
-const TESTS: &[&str] = ALL.split_at(ALL.len() - 3).0;
+/// The crates that the tests of the whole system depend on: what the tool needs, without the guest and imports.
+const TESTS: &[&str] = ALL.split_at(ALL.len() - 2).0;
 
 const ALL: &[&str] = &[
     "clr-reference",
@@ -122,8 +122,8 @@ const ALL: &[&str] = &[
     "clr-sim",
     "clr-dump",
     "clr-inspect",
-    "clr-guest",
     "clr-trace",
+    "clr-guest",
     "clr-import",
 ];
 

@@ -23,6 +23,8 @@ fn the_version_is_the_same_wherever_it_is_written() {
         ("sim/host/pkgconfig/clrsim.pc", format!("Version: {version}")),
         ("sim/cli/editors/vscode/package.json", format!("  \"version\": \"{version}\",")),
         ("sim/cli/editors/vscode/package-lock.json", format!("  \"version\": \"{version}\",")),
+        ("sim/playground/package.json", format!("  \"version\": \"{version}\",")),
+        ("sim/playground/package-lock.json", format!("  \"version\": \"{version}\",")),
         (".github/actions/check/action.yml", format!("    default: \"{version}\"")),
     ] {
         assert!(read(file).lines().any(|it| it == line), "{file}: {line}");

@@ -91,6 +91,16 @@ fn vector_file() {
 }
 
 #[test]
+fn lint() {
+    assert!(replay("lint", clr_tests::fuzz::lint) >= 5);
+}
+
+#[test]
+fn trace() {
+    assert!(replay("trace", clr_tests::fuzz::trace) >= 5);
+}
+
+#[test]
 fn fixture_text() {
     assert!(replay("fixture_text", clr_tests::fuzz::fixture_text) >= 5);
 }

@@ -281,3 +281,38 @@ fn samples_are_whole() {
         assert!(records.iter().all(|record| record.is_ok()));
     });
 }
+
+/// Nearly all damaged files of vectors are refused at once: what is behind the first checks is reached by those that are repaired.
+#[test]
+fn repaired_files_of_vectors_are_read() {
+    let (refused, repaired, all) = (Cell::new(0), Cell::new(0), Cell::new(0));
+    let mut runner = proptest::test_runner::TestRunner::new(config(300));
+    let strategy = (uniform4(damage()), 1_u32..5, any::<bool>(), any::<bool>());
+    let result = runner.run(&strategy, |(damages, count, fuzz_records, compressed)| {
+        let whole = SAMPLES.with(|samples| samples[usize::from(fuzz_records)].clone());
+        let file = if compressed { gzip(&whole) } else { whole.clone() };
+        let file = damaged(&file, &damages, count);
+        let content = if compressed {
+            decompress(&file, DECOMPRESSED_LIMIT).unwrap_or_default()
+        } else {
+            file.clone()
+        };
+        refused.set(refused.get() + u32::from(!fuzz::is_readable(&content)));
+        let file = fuzz::repaired(&file, DECOMPRESSED_LIMIT);
+        // What is readable is still damaged.
+        repaired.set(repaired.get() + u32::from(fuzz::is_readable(&file) && file != whole));
+        all.set(all.get() + 1);
+        Ok(())
+    });
+    result.unwrap();
+    let (refused, repaired, all) = (refused.get(), repaired.get(), all.get());
+    println!("{refused} of {all} are refused, {repaired} of them repaired are read");
+    assert!(all < 30 || repaired * 10 > all * 6, "{refused} and {repaired} of {all}");
+}
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    use std::io::Write as _;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(content).unwrap();
+    encoder.finish().unwrap()
+}

@@ -12,6 +12,7 @@
 mod executions;
 mod exits;
 mod fork;
+mod vectors;
 
 use clr_sampler::Sample;
 use clr_unwind::{Gpr, Registers};
@@ -211,6 +212,7 @@ impl Copy {
         let mut now = self.registers()?;
         put(&mut now, work);
         self.set_registers(&now)?;
+        self.restore_vectors(work.registers);
         let start = work.registers.rsp();
         let mut is_restored = false;
         for _ in 0..STEPS {

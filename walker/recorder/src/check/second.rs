@@ -14,6 +14,9 @@ pub(super) use super::rtl::Rtl as Native;
 /// Maximum distance in bytes of the first function's frame from the stack's base.
 const ROOM_AT_BASE: u64 = 0x2000;
 
+/// Maximum distance in bytes of a HijackFrame from the end of its function's frame.
+const HIJACK_FRAME: u64 = 0x100;
+
 /// The input of a second walk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Second<'s> {
@@ -78,7 +81,7 @@ impl Second<'_> {
             let Some(native) = &self.native else { return Stepped::Lost };
             let is_at_instruction = is_interrupted || interrupted;
             match native.step(frame, is_at_instruction, &self.stack, self.images, self.pages) {
-                Some(true) if frame.rip != 0 => {}
+                Some(true) if frame.rip != 0 => self.undo_hijack(sp, frame),
                 Some(_) if self.is_first(inside, sp) => return Stepped::Root,
                 Some(_) | None => return Stepped::Lost,
             }
@@ -86,8 +89,7 @@ impl Second<'_> {
             // Only execution shows what unknown code does.
             return Stepped::Lost;
         }
-        // Data on the stack may look like a call. libunwind leaves OnHijackTripThread for such an
-        // address: its call frame information names a word above the return address.
+        // Data on the stack may look like a call.
         let is_on_stack = self.stack.contains(frame.rip);
         let goes_on = !is_on_stack && (frame.rsp() > sp || interrupted || is_interrupted);
         if goes_on && (interrupted || self.follows_call(frame.rip) || self.is_trampoline(frame.rip))
@@ -95,6 +97,25 @@ impl Second<'_> {
             Stepped::Caller { interrupted }
         } else {
             Stepped::Lost
+        }
+    }
+
+    /// Corrects the caller of `OnHijackTripThread`, whose frame is at `sp` (VA). libunwind takes it from the word
+    /// above the return address, as the call frame information says. The runtime's HijackFrame has the true one:
+    /// in the frame of the function that this one has called, and followed by the Thread object and by the address
+    /// of what this one has pushed (`class HijackFrame` of CoreCLR 3.1 to .NET 11, vm/frames.h).
+    fn undo_hijack(&self, sp: u64, frame: &mut Frame) {
+        let slot = frame.rsp().wrapping_sub(16);
+        let Some(address) = self.stack.read(slot).filter(|_| slot > sp) else { return };
+        let pushed = sp..slot;
+        let is_hijack_frame = |at: u64| {
+            self.stack.read(at) == Some(address)
+                && self.stack.read(at + 16).is_some_and(|at| pushed.contains(&at))
+        };
+        let mut below = (sp.saturating_sub(HIJACK_FRAME)..sp).step_by(8);
+        if below.any(is_hijack_frame) && managed::method_at(self.info, address).is_some() {
+            frame.rip = address;
+            frame.registers[4] = frame.rsp().wrapping_sub(8);
         }
     }
 

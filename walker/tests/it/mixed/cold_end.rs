@@ -38,20 +38,23 @@ const STUB: (u32, u32) = (0x205, 0x164);
 const AT: usize = 0x316;
 /// The return address (RVA) of a thread that waits there for the end of a suspension.
 const WAITS: u64 = 0x342;
+/// A word that is no return address.
+const NO_CALL: u64 = 0xA512;
 /// Offset of rbp from the stack pointer: 208 bytes below the stub's caller.
 const RBP: u64 = 192;
 
 /// Walks a thread that the stub's `code` has called at [`WAITS`], with `rip` as the return address that
-/// the stub has for its own caller.
-fn walk_of_thread_that_waits(code: &[u8], rip: u64, read: Read) -> MixedStack {
+/// the stub has for its own caller, and `top` as the word on top of its frame.
+fn walk_of_thread_that_waits(code: &[u8], rip: u64, top: u64, read: Read) -> MixedStack {
     let mut mock = Mock::new(&[NATIVE + 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     mock.patch(AT, code);
-    let leaf = mock.context.registers.rsp();
-    let sp = leaf + 8;
+    let sp = (mock.context.registers.rsp() + 8).next_multiple_of(16);
+    let leaf = sp - 8;
+    mock.context.registers.set(Gpr::Rsp, leaf);
     let rbp = sp + RBP;
     mock.poke(leaf, NATIVE + WAITS);
     // What the rule of the `ret` takes for the return address.
-    mock.poke(sp, 0xA512);
+    mock.poke(sp, top);
     mock.poke(rbp - 8, 0x1212);
     mock.poke(rbp, 0xB0B);
     mock.poke(rbp + 8, rip);
@@ -66,8 +69,9 @@ fn walk_of_thread_that_waits(code: &[u8], rip: u64, read: Read) -> MixedStack {
 #[test]
 fn code_behind_an_epilogue_is_left_by_the_rules_before_it() {
     let caller = returns_to(NATIVE, 5);
-    for read in [AT_ONCE, LAZILY] {
-        let stack = walk_of_thread_that_waits(END, caller, read);
+    // The word may be an old return address.
+    for (read, top) in [(AT_ONCE, NO_CALL), (LAZILY, NO_CALL), (LAZILY, returns_to(NATIVE, 6))] {
+        let stack = walk_of_thread_that_waits(END, caller, top, read);
         let frames: Vec<_> = stack.frames.iter().map(|frame| (frame.ip, frame.sp)).collect();
         let sp = stack.frames[0].sp + 8;
         assert_eq!(frames[1..], [(NATIVE + WAITS, sp), (caller, sp + 208)]);
@@ -83,9 +87,9 @@ fn other_code_is_left_by_its_own_rules_alone() {
     let mut no_return = END.to_vec();
     no_return[16] = 0x90;
     for (code, rip) in [(&no_return[..], returns_to(NATIVE, 5)), (END, NATIVE + 0x501)] {
-        let stack = walk_of_thread_that_waits(code, rip, LAZILY);
+        let stack = walk_of_thread_that_waits(code, rip, NO_CALL, LAZILY);
         assert_eq!(stack.frames.len(), 2, "{rip:#x}");
-        let reason = Reason::NotACall { address: 0xA512 };
+        let reason = Reason::NotACall { address: NO_CALL };
         assert_eq!(stack.completeness(), Completeness::Partial(reason));
     }
 }

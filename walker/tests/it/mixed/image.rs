@@ -47,12 +47,8 @@ pub(crate) type Read = for<'a> fn(&CfiSections<'a>, &Sections<'_>) -> CfiTable<'
 pub(crate) const AT_ONCE: Read = |cfi, code| CfiTable::new(cfi, code);
 pub(crate) const LAZILY: Read = |cfi, code| CfiTable::lazy(cfi, code);
 
-/// Adds an image of `code` at [`NATIVE`], with these entries, to a map.
-pub(crate) fn insert<'a>(map: &mut CodeMap<'a>, code: &'a [u8], eh_frame: &'a [u8]) {
-    insert_read(map, code, eh_frame, AT_ONCE);
-}
-
-fn insert_read<'a>(map: &mut CodeMap<'a>, code: &'a [u8], eh_frame: &'a [u8], read: Read) {
+/// Adds an image of `code` at [`NATIVE`], with these entries, read in this way, to a map.
+pub(crate) fn insert<'a>(map: &mut CodeMap<'a>, code: &'a [u8], eh_frame: &'a [u8], read: Read) {
     let code = Section { rva: 0, bytes: code, executable: true };
     let data = Section { rva: EH_FRAME, bytes: eh_frame, executable: false };
     let sections = Sections::new(vec![code, data]).unwrap();
@@ -77,6 +73,6 @@ pub(crate) fn walk_read(
 ) -> MixedStack {
     let bytes = eh_frame(functions);
     let mut map = CodeMap::new();
-    insert_read(&mut map, mock.code(), &bytes, read);
+    insert(&mut map, mock.code(), &bytes, read);
     mock.walk_by(&map, policy, &mut WalkBuffer::new(8))
 }

@@ -4,6 +4,7 @@ mod advice;
 mod bare_epilogue;
 mod call_frame;
 mod cold_end;
+mod hijack_stub;
 mod hijacked;
 mod image;
 mod leaf;

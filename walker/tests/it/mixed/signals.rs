@@ -51,17 +51,20 @@ fn a_handler_may_return_where_no_call_is() {
     }
 }
 
-/// Walks a thread in a native function with one word on its stack, of which the call frame
-/// information says that it has two. Two methods are below. `last` is the function's last byte, `word`
-/// its word on the stack, `named` the word above.
+/// `nop` of 8 bytes: functions that are followed have few instructions.
+const NOP: [u8; 8] = [0x0F, 0x1F, 0x84, 0, 0, 0, 0, 0];
+
+/// Walks a thread in a native function that has pushed one word, and of which the call frame
+/// information says that the return address is above it. Two methods are below. `last` is the function's last byte,
+/// `word` its word on the stack, `named` the word above.
 fn walk_of_native_function(last: u8, word: u64, named: u64) -> clr_walker::mixed::MixedStack {
-    walk_of_function(TWO_WORDS, last, word, named)
+    walk_of_function(TWO_WORDS, (0x50, last), word, named)
 }
 
-/// Does the same with these initial instructions.
+/// Does the same with these initial instructions, and this first and last byte.
 fn walk_of_function(
     instructions: &'static [u8],
-    last: u8,
+    (first, last): (u8, u8),
     word: u64,
     named: u64,
 ) -> clr_walker::mixed::MixedStack {
@@ -81,34 +84,44 @@ fn walk_of_function(
     mock.context.registers.set(clr_unwind::Gpr::Rsp, rsp);
     let function = Functions { range: (0, 0x100), augmentation: b"zR", instructions, program: &[] };
     let bytes = eh_frame(&[function]);
-    let mut code = vec![0x90; 0x100];
-    *code.last_mut().unwrap() = last;
+    let mut code = [&[0x50][..], &NOP.repeat(31), &[0x66, 0x0F, 0x1F, 0x44, 0, 0, last]].concat();
+    assert_eq!(code.len(), 0x100);
+    code[0] = first;
     let mut map = mock.map();
     map.remove(NATIVE).unwrap();
-    image::insert(&mut map, &code, &bytes);
+    image::insert(&mut map, &code, &bytes, image::LAZILY);
     mock.walk_by(&map, Policy::Signal, &mut WalkBuffer::new(8))
 }
 
 #[test]
 fn a_hijacked_return_leads_to_a_function_that_returns_to_the_word_below_the_named_one() {
     let method = returns_to(MANAGED, 2);
-    let stack = walk_of_native_function(0xC3, method, 7);
-    let frames: Vec<_> = stack.frames.iter().map(|frame| (frame.ip, frame.sp)).collect();
     let (first, second) = (sp(1), returns_to(MANAGED, 3));
-    assert_eq!(frames, [(NATIVE + 0x20, first - 8), (method, first), (second, sp(2))]);
-    assert_eq!(stack.frames[1].source, Source::Unwound(Trust::ReturnInstruction));
-    assert_eq!(stack.completeness(), Completeness::Whole);
+    // The word above may be any, an old return address too.
+    for above in [7, second] {
+        let stack = walk_of_native_function(0xC3, method, above);
+        let frames: Vec<_> = stack.frames.iter().map(|frame| (frame.ip, frame.sp)).collect();
+        assert_eq!(frames, [(NATIVE + 0x20, first - 8), (method, first), (second, sp(2))]);
+        assert_eq!(stack.frames[1].source, Source::Unwound(Trust::ReturnInstruction));
+        assert_eq!(stack.completeness(), Completeness::Whole);
+    }
 }
 
-/// No caller is taken from the word if the function does not end with `ret`, or the word is not that of
-/// a call in known code.
 #[test]
-fn a_function_that_does_not_return_to_a_call_is_left_by_its_data_alone() {
-    let method = returns_to(MANAGED, 2);
-    let unknown = returns_to(UNKNOWN, 2);
-    for (last, word) in [(0x90, method), (0xC3, method + 1), (0xC3, 7), (0xC3, unknown)] {
-        let stack = walk_of_native_function(last, word, 7);
-        assert_eq!(stack.frames.len(), 1, "{last:#x} {word:#x}");
+fn a_hijacked_return_leads_nowhere_if_no_call_returns_there() {
+    for word in [returns_to(MANAGED, 2) + 1, 7] {
+        let stack = walk_of_native_function(0xC3, word, returns_to(MANAGED, 3));
+        assert_eq!(stack.frames.len(), 1, "{word:#x}");
+        let reason = Reason::NotACall { address: word };
+        assert_eq!(stack.completeness(), Completeness::Partial(reason));
+    }
+}
+
+#[test]
+fn a_function_that_does_not_push_first_and_return_last_is_left_by_its_data_alone() {
+    for ends in [(0x50, 0x90), (0x90, 0xC3), (0x53, 0xC3)] {
+        let stack = walk_of_function(TWO_WORDS, ends, returns_to(MANAGED, 2), 7);
+        assert_eq!(stack.frames.len(), 1, "{ends:x?}");
         let reason = Reason::NotACall { address: 7 };
         assert_eq!(stack.completeness(), Completeness::Partial(reason));
     }
@@ -117,7 +130,7 @@ fn a_function_that_does_not_return_to_a_call_is_left_by_its_data_alone() {
 /// The word below the stack pointer is none of the function's.
 #[test]
 fn a_function_whose_data_fit_its_return_is_left_by_them_alone() {
-    let stack = walk_of_function(USUAL, 0xC3, 7, 0);
+    let stack = walk_of_function(USUAL, (0x50, 0xC3), 7, 0);
     assert_eq!(stack.frames.len(), 1);
     let reason = Reason::NotACall { address: 7 };
     assert_eq!(stack.completeness(), Completeness::Partial(reason));

@@ -4,9 +4,11 @@ use super::entry::{Cie, CodeRanges, Fde, Frames};
 use super::error::{CfiError, CfiProblem, FrameSection};
 use super::index::{Header, Index, find};
 use super::program::{Fault, Remembered, State};
+use super::row::CfaRule;
 use super::rule::{General, Place, Rule};
 use super::scan::Problems;
 use crate::image::{CfiSections, Sections};
+use crate::registers::Gpr;
 use crate::rule_slots::{CodePlace, RuleSlots};
 use crate::x64::ends_in_call;
 use core::ops::{ControlFlow, Range};
@@ -85,6 +87,9 @@ impl<'a> Lazy<'a> {
         if let Err(error) = entry.run_to(rva, &mut state) {
             return Compiled::Fault(error);
         }
+        if self.may_be_entered_by_return(&entry) {
+            return Compiled::General;
+        }
         let saved = state.saved().filter(|_| !entry.cie.signal_frame);
         let root = || (state.is_root() && !entry.cie.signal_frame).then(Rule::root);
         match saved.and_then(|saved| state.with_cfa(saved)).or_else(root) {
@@ -95,6 +100,24 @@ impl<'a> Lazy<'a> {
             }
             None => Compiled::General,
         }
+    }
+
+    /// Returns true if the function may be one that a return enters, with a return address in the word
+    /// below the one that its rows name: it begins with `push rax`, which makes room for a word, and at its
+    /// last `ret` the rows still count that word. The whole code decides
+    /// ([`General::may_be_entered_by_return`]).
+    fn may_be_entered_by_return(&self, entry: &Entry<'_>) -> bool {
+        const PUSH_RAX: u8 = 0x50;
+        const RET: u8 = 0xC3;
+        let Range { start, end } = entry.range;
+        let last = end.saturating_sub(1);
+        let is = |rva, byte| self.bytes.bytes_from(rva).and_then(<[u8]>::first) == Some(&byte);
+        if !is(start, PUSH_RAX) || !is(last, RET) {
+            return false;
+        }
+        let mut state = State::NEW;
+        let cfa = entry.run_to(last, &mut state).map(|_| state.cfa(&entry.cie.terms));
+        cfa == Ok(CfaRule::Register { register: Gpr::Rsp.into(), offset: 16 })
     }
 
     /// Returns true if the bytes up to the one at `rva` end in a call.
@@ -127,6 +150,7 @@ impl<'a> Lazy<'a> {
         general.row.return_address = state.return_address(terms);
         general.row.signal_frame = entry.cie.signal_frame;
         general.place = entry.place;
+        general.may_be_entered_by_return = self.may_be_entered_by_return(&entry);
         Ok(true)
     }
 

@@ -219,6 +219,9 @@ impl Rule {
 pub(crate) struct General {
     pub(crate) row: Row,
     pub(crate) place: Place,
+    /// True if the function may be one that a return enters. Only a lazy table with the bytes of its
+    /// image knows.
+    pub(crate) may_be_entered_by_return: bool,
 }
 
 impl General {
@@ -233,6 +236,7 @@ impl General {
                 signal_frame: false,
             },
             place: Place { section: FrameSection::EhFrame, offset: 0 },
+            may_be_entered_by_return: false,
         }
     }
 }

@@ -4,7 +4,7 @@ use super::compile::{self, Compiled};
 use super::entry::{CodeRanges, Frames};
 use super::error::{CfiError, FrameSection};
 use super::lazy::{self, Lazy};
-use super::row::{CfaRule, Expression, RegisterRule, Row};
+use super::row::{Expression, RegisterRule, Row};
 use super::rows;
 use super::rule::{General, GeneralRule, Rule, USUAL_RETURN_ADDRESS};
 use super::scan::Problems;
@@ -94,6 +94,8 @@ impl<'a> CfiTable<'a> {
     /// * A look-up of an address that has no slot takes time in proportion to the length of its
     ///   function's program.
     /// * A rule of unusual form is never one too many ([`CfiProblem::TooManyRules`]).
+    /// * A function that a return enters is known by its bytes, and left by its `ret`
+    ///   ([`Trust::ReturnInstruction`](crate::Trust::ReturnInstruction)).
     ///
     /// [`CfiProblem::TooManyRules`]: super::CfiProblem::TooManyRules
     pub fn lazy(sections: &CfiSections<'a>, code: &Sections<'_>) -> Self {
@@ -244,15 +246,6 @@ impl<'a> CfiTable<'a> {
                 lazy::Compiled::Nothing => Found::Nothing,
             },
         }
-    }
-
-    /// Returns true if the return address at `rva` lies in the second word from the stack pointer, as
-    /// the rows say. If the instruction there is a `ret`, they are wrong.
-    #[cold]
-    #[doc(hidden)]
-    pub fn is_word_above(&self, rva: u32) -> bool {
-        let Found::Simple(rule) = self.find(rva) else { return false };
-        rule.cfa() == CfaRule::Register { register: Gpr::Rsp.into(), offset: 16 }
     }
 
     /// Returns the first instruction (RVA) of those that have the same row as the one at `rva`.

@@ -159,7 +159,7 @@ impl<'a> CodeRegion<'a> {
     ) -> Result<Self, CodeMapError> {
         let (kind, functions) = (RegionKind::Image, FunctionTable::default());
         let region = Self::from_sections(base, size, kind, sections.clone(), functions)?;
-        Ok(region.with_cfi(CfiTable::lazy(cfi, sections).with_bytes(sections.clone())))
+        Ok(region.with_cfi(CfiTable::lazy(cfi, sections)))
     }
 
     /// Returns the region with compact unwind information, which counts before its call frame
@@ -174,6 +174,10 @@ impl<'a> CodeRegion<'a> {
     /// region's base.
     #[must_use]
     pub fn with_cfi(self, table: CfiTable<'a>) -> Self {
+        let table = match &self.bytes {
+            Bytes::Borrowed { sections, .. } => table.with_bytes(sections.clone()),
+            Bytes::Owned(_) => table,
+        };
         Self { cfi: Some(Arc::new(table)), is_system_v: true, ..self }
     }
 

@@ -76,7 +76,7 @@ pub enum Trust {
     /// lead there, so it may be that of a stub or a leaf: a guess. Only whole stacks have this.
     StackTop,
     /// By the word that the function's `ret` takes for its return address, though call frame
-    /// information names the one above: a hijacked return in the runtime. Only whole stacks have this.
+    /// information names the one above: a hijacked return in the runtime.
     ReturnInstruction,
     /// By compact unwind information, though the code leads neither to a call nor to a return within
     /// the limits: the frame is assumed to be complete.

@@ -78,8 +78,8 @@ struct Found {
 }
 
 impl Objects {
-    /// Returns the frames of a stack, the most recent one first.
-    fn walk(&self, registers: &Registers) -> Vec<Found> {
+    /// Returns the frames of a stack, the most recent one first, up to the first for which `is_last` is true.
+    fn walk(&self, registers: &Registers, is_last: impl Fn(&Found) -> bool) -> Vec<Found> {
         let frames = Unwinder::new(&self.map).walk(registers, &OwnMemory).with_limit(FRAMES);
         let found = |frame: Frame| {
             let back = u64::from(frame.position == Position::ReturnAddress);
@@ -87,7 +87,24 @@ impl Objects {
             let is_in = |object: &Object| object.loaded.code().contains(&address);
             Found { address, object: self.objects.iter().position(is_in) }
         };
-        frames.map_while(Result::ok).map(found).collect()
+        let mut walked = Vec::new();
+        for frame in frames.map_while(Result::ok).map(found) {
+            let ends = is_last(&frame);
+            walked.push(frame);
+            if ends {
+                break;
+            }
+        }
+        walked
+    }
+
+    /// Returns the frames of a stack up to the most recent one of the guest. Those of its callers are not asked for.
+    fn walk_to_guest(&self, registers: &Registers) -> Vec<Found> {
+        self.walk(registers, |frame| self.is_guests(frame))
+    }
+
+    fn is_guests(&self, found: &Found) -> bool {
+        self.origin(found) == Some(Origin::Guest)
     }
 
     fn origin(&self, found: &Found) -> Option<Origin> {
@@ -127,13 +144,13 @@ fn demangled(name: &str) -> String {
 /// end the process by `std::terminate`, if it is.
 pub(super) fn place(registers: &Registers) -> (Option<String>, bool) {
     OBJECTS.with_borrow(|objects| {
-        let frames = objects.walk(registers);
+        let frames = objects.walk_to_guest(registers);
         let terminates = frames
             .iter()
-            .take_while(|frame| objects.origin(frame) != Some(Origin::Guest))
+            .take_while(|frame| !objects.is_guests(frame))
             .filter_map(|frame| objects.symbol(frame))
             .any(|name| name == "std::terminate" || name == "__cxxabiv1::__terminate");
-        let own = frames.iter().find(|frame| objects.origin(frame) == Some(Origin::Guest));
+        let own = frames.last().filter(|frame| objects.is_guests(frame));
         (own.and_then(|frame| objects.symbol(frame)), terminates)
     })
 }
@@ -142,8 +159,8 @@ pub(super) fn place(registers: &Registers) -> (Option<String>, bool) {
 /// library; 0 if there is none.
 pub(super) fn function(registers: &Registers) -> u64 {
     OBJECTS.with_borrow(|objects| {
-        let frames = objects.walk(registers);
-        let own = frames.iter().find(|frame| objects.origin(frame) == Some(Origin::Guest));
+        let frames = objects.walk_to_guest(registers);
+        let own = frames.last().filter(|frame| objects.is_guests(frame));
         let start = own.and_then(|frame| {
             let object = objects.objects.get(frame.object?)?;
             objects.start_of(frame)?.checked_sub(object.loaded.start())
@@ -156,8 +173,8 @@ pub(super) fn function(registers: &Registers) -> u64 {
 /// `imports` names the functions of this tool that imports lead to, by address (VA).
 pub(super) fn frames(registers: &Registers, imports: &BTreeMap<u64, &str>) -> Vec<String> {
     OBJECTS.with_borrow(|objects| {
-        let mut frames = objects.walk(registers);
-        let is_guests = |found: &Found| objects.origin(found) == Some(Origin::Guest);
+        let mut frames = objects.walk(registers, |_| false);
+        let is_guests = |found: &Found| objects.is_guests(found);
         frames.truncate(frames.iter().rposition(is_guests).map_or(0, |last| last + 1));
         let mut loaders = BTreeMap::new();
         let (mut names, mut has_own): (Vec<String>, bool) = (Vec::new(), false);

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::ptr::{NonNull, null};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Real time that a thread has to stop.
@@ -44,36 +44,60 @@ enum ToGuest {
     End,
 }
 
-/// A place for one message.
+/// A place for one message, from one thread to one other.
 struct Slot<T> {
-    message: Mutex<Option<T>>,
+    content: Mutex<Content<T>>,
     put: Condvar,
+}
+
+struct Content<T> {
+    message: Option<T>,
+    /// The other thread waits for a message. One that does not is not woken: that would be a call of the system for nothing,
+    /// and on one processor it is every other one.
+    is_awaited: bool,
 }
 
 impl<T> Slot<T> {
     const fn new() -> Self {
-        Self { message: Mutex::new(None), put: Condvar::new() }
+        let content = Content { message: None, is_awaited: false };
+        Self { content: Mutex::new(content), put: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Content<T>> {
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn put(&self, message: T) {
-        *self.message.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
-        self.put.notify_one();
+        let is_awaited = {
+            let mut content = self.lock();
+            content.message = Some(message);
+            content.is_awaited
+        };
+        if is_awaited {
+            self.put.notify_one();
+        }
     }
 
     fn take(&self) -> T {
-        let mut message = self.message.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut content = self.lock();
         loop {
-            if let Some(message) = message.take() {
+            if let Some(message) = content.message.take() {
+                content.is_awaited = false;
                 return message;
             }
-            message = self.put.wait(message).unwrap_or_else(PoisonError::into_inner);
+            content.is_awaited = true;
+            content = self.put.wait(content).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     fn take_within(&self, limit: Duration) -> Option<T> {
-        let message = self.message.lock().unwrap_or_else(PoisonError::into_inner);
-        let waits = self.put.wait_timeout_while(message, limit, |message| message.is_none());
-        waits.unwrap_or_else(PoisonError::into_inner).0.take()
+        let mut content = self.lock();
+        content.is_awaited = content.message.is_none();
+        let waits =
+            self.put.wait_timeout_while(content, limit, |content| content.message.is_none());
+        let mut content = waits.unwrap_or_else(PoisonError::into_inner).0;
+        content.is_awaited = false;
+        content.message.take()
     }
 }
 
@@ -219,7 +243,7 @@ impl GuestThread {
 
     /// Returns the registers with which the thread has stopped, if it has.
     pub(super) fn stopped(&self) -> Option<Registers> {
-        *self.stopped.message.lock().unwrap_or_else(PoisonError::into_inner)
+        self.stopped.lock().message
     }
 
     /// Waits for a thread that is about to stop.

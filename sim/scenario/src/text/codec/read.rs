@@ -8,6 +8,7 @@ use crate::text::document::{Entry, Literal, Name, Node};
 use crate::text::error::Span;
 use crate::text::grammar::{Args, Kind, Level, NodeRule};
 use crate::text::problem::ProblemKind;
+use clr_runtime::generation::Generations;
 use std::collections::BTreeSet;
 
 /// A node whose arguments and properties were checked. A wrong part is missing: its problem was
@@ -131,7 +132,9 @@ impl<'t> Reader<'t> {
 
     fn value(&mut self, kind: Kind, literal: &Literal<'_>, span: Span) -> Option<Value> {
         let value = self.names.typed(kind, literal);
-        value.map_err(|problem| self.report(span, problem)).ok()
+        let narrowed = |problem| wrong_runtime(&problem, span).unwrap_or((span, problem));
+        let value = value.map_err(narrowed);
+        value.map_err(|(span, problem)| self.report(span, problem)).ok()
     }
 
     fn node(&self) -> Option<&Fields<'t>> {
@@ -145,6 +148,24 @@ impl<'t> Reader<'t> {
     fn children(&self) -> &'t [Node<'t>] {
         self.node().map_or(&[], |fields| fields.node.children())
     }
+}
+
+/// Returns the problem of the first name in a list of runtimes that is none, with its place; `None` if the list has one name, is wrong
+/// otherwise, or is written with escapes.
+fn wrong_runtime(problem: &ProblemKind, list: Span) -> Option<(Span, ProblemKind)> {
+    let ProblemKind::UnknownWord { found, expected: expected @ Kind::Generations } = problem else {
+        return None;
+    };
+    let words = found.split([' ', ',']).filter(|word| !word.is_empty());
+    let wrong = words.into_iter().find(|word| Generations::from_word(word).is_none())?;
+    if wrong == found {
+        return None;
+    }
+    let quotes = list.len.checked_sub(found.len()).filter(|more| [0, 2].contains(more))?;
+    // The same letters may be in a name before.
+    let before = wrong.as_ptr().addr() - found.as_ptr().addr() + quotes / 2;
+    let span = Span { offset: list.offset + before, len: wrong.len() };
+    Some((span, ProblemKind::UnknownWord { found: wrong.to_owned(), expected: *expected }))
 }
 
 impl Run for Reader<'_> {

@@ -38,6 +38,10 @@ nodes! {
         c.with_of("by", Kind::Name, by);
         c.on(on);
     }),
+    Stuck { on = Generations::ALL, thread } => c.node("stuck", |c| {
+        c.arg_of(Kind::Name, thread);
+        c.on(on);
+    }),
 }
 
 fn count(demand: &mut CountDemand, c: &mut Codec<'_>) {

@@ -1,5 +1,6 @@
 use super::*;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, OnceLock};
 
 // The functions to execute, and labels in them.
 core::arch::global_asm!(
@@ -62,6 +63,10 @@ core::arch::global_asm!(
     "executed_call_of_fault: call executed_fault; ret",
     ".globl executed_call_of_spin",
     "executed_call_of_spin: call executed_spin; ret",
+    // Has a pointer in xmm0 when it sends itself a signal: the arguments are the pointer, process and thread.
+    ".globl executed_vector",
+    "executed_vector: movq xmm0, rdi; mov edi, esi; mov esi, edx; mov edx, 12; mov eax, 234; syscall",
+    "movq rax, xmm0; mov eax, [rax]; ret",
 );
 
 unsafe extern "C" {
@@ -80,6 +85,7 @@ unsafe extern "C" {
     fn executed_call_of_map();
     fn executed_call_of_fault();
     fn executed_call_of_spin();
+    fn executed_vector(word: &u32, process: i32, thread: i32) -> u32;
 }
 
 /// Executes the code at `code` on a stack with `words`, in memory that is no thread's. Returns ip, and rsp as a
@@ -209,6 +215,41 @@ fn a_fault_of_what_a_leaf_calls_is_its_handlers() {
     let (returned, rsp) = execute(executed_call_of_fault, &[0x1234]).unwrap();
     assert_eq!((returned.ip, returned.registers[4] - rsp), (0x1234, 8));
     assert!(!returned.is_certain, "an exception may end the leaf's frame");
+}
+
+#[test]
+fn a_copy_has_the_vector_registers_that_the_thread_had() {
+    static FORKS: OnceLock<Forks> = OnceLock::new();
+    static SEEN: Mutex<Option<(Registers, Vec<u8>)>> = Mutex::new(None);
+    extern "C" fn interrupt(_: c_int, _: *mut c_void, context: *const c_void) {
+        // SAFETY: the kernel passes the context; the stack goes on above rsp.
+        unsafe {
+            let context = context.cast::<[u8; Registers::LINUX_UCONTEXT_SIZE]>();
+            let registers = Registers::from_linux_ucontext(&*context);
+            let stack = std::slice::from_raw_parts(registers.rsp() as *const u8, 64);
+            *SEEN.lock().unwrap() = Some((registers.clone(), stack.to_vec()));
+            std::arch::asm!("pxor xmm0, xmm0", out("xmm0") _);
+            FORKS.get().unwrap().make(&registers);
+        }
+    }
+    assert!(FORKS.set(Forks::new(1)).is_ok());
+    // SAFETY: SIGUSR2 is this test's own.
+    let loaded = unsafe {
+        let mut action: libc::sigaction = zeroed();
+        action.sa_sigaction = interrupt as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO;
+        libc::sigaction(libc::SIGUSR2, &raw const action, null_mut());
+        executed_vector(&7, libc::getpid(), libc::gettid())
+    };
+    assert_eq!(loaded, 7);
+    let (registers, copy) = SEEN.lock().unwrap().take().unwrap();
+    let mut sample = Sample::new(64);
+    (sample.copy, sample.copy_from, sample.registers) = (copy, registers.rsp(), registers);
+    let returned = leaf(&sample, &FORKS.get().unwrap().of(&sample).unwrap());
+    assert_eq!(
+        returned.map(|returned| (returned.is_certain, returned.registers[0])),
+        Ok((true, 7))
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Steps by general rules: registers, memory and expressions in any combination.
 
 use super::expression::{Failure, Machine};
-use super::{Place, below};
+use super::{Place, below, entered_by_return};
 use crate::cfi::{
     self, CfaRule, CfiError, CfiProblem, CfiTable, Column, Expression, Found, General, NONVOLATILE,
     RegisterRule,
@@ -99,7 +99,6 @@ impl General {
         };
         let rsp = registers.rsp();
         let mut gpr = registers.gpr;
-        gpr[Gpr::Rsp as usize] = cfa;
         let mut found = RegisterSet::of(&[Gpr::Rsp]);
         // An interruption at any instruction must preserve everything.
         let preserved =
@@ -123,6 +122,11 @@ impl General {
                 (_, Some(_)) => found = found.with(register),
             }
         }
+        let is_entered_by_return =
+            self.may_be_entered_by_return && entered_by_return::is_entered_by_return(place);
+        // The word that the function's `ret` takes is below the one that the row names.
+        let cfa = if is_entered_by_return { cfa.wrapping_sub(8) } else { cfa };
+        gpr[Gpr::Rsp as usize] = cfa;
         let rip = match self.row.return_address {
             Some(RegisterRule::Undefined) => {
                 return Err(UnwindError::EndOfStack { address: registers.rip });
@@ -135,7 +139,11 @@ impl General {
         let needed = frame.machine.needed();
         (registers.gpr, registers.rip) = (gpr, rip);
         Ok(Step {
-            trust: if self.row.signal_frame { Trust::SignalFrame } else { Trust::Cfi },
+            trust: match (self.row.signal_frame, is_entered_by_return) {
+                (true, _) => Trust::SignalFrame,
+                (_, true) => Trust::ReturnInstruction,
+                (false, false) => Trust::Cfi,
+            },
             establisher_frame: cfa,
             handler: None,
             caller: Position::below(self.row.signal_frame),

@@ -4,6 +4,7 @@
 //! Steps read the rows of a [`CfiTable`].
 
 mod below;
+mod entered_by_return;
 mod expression;
 mod fallback;
 mod general;

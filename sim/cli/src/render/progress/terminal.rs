@@ -1,4 +1,4 @@
-//! Progress of long commands, on a line of the terminal.
+//! Progress on a line of the terminal.
 
 use clr_explore::visible;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -34,7 +34,8 @@ impl<'p> Watched<'p> {
         self.pages.into_inner().unwrap()
     }
 
-    fn note(&self, address: u64, len: usize) {
+    /// Takes the pages of some bytes as read.
+    pub(crate) fn note(&self, address: u64, len: usize) {
         let last = address.saturating_add(len.max(1) as u64 - 1);
         let mut pages = self.pages.lock().unwrap();
         pages.extend((address / PAGE..=last / PAGE).map(|page| page * PAGE));
@@ -171,8 +172,8 @@ fn cut_dumps_are_those_of_the_collection() {
     }
 }
 
-/// The fixtures with the numbers of `expected.json` and ClrMD: of threads, and of those that the runtime knows, and the verdict without any file of the process. The
-/// descriptor of .NET 9 and 10 is in libcoreclr.so alone, so that the runtime is unknown.
+/// The fixtures with the numbers of `expected.json` and ClrMD: of threads, and of those that the runtime knows, and the verdict without any
+/// file of the process. The descriptor of .NET 9 and 10 is in libcoreclr.so alone, so that the runtime is unknown.
 const FIXTURES: [(&str, usize, Option<usize>, Verdict); 6] = [
     ("10.0.15-idle", 12, None, Verdict::Open),
     ("10.0.15-shutdown", 13, None, Verdict::Proved),

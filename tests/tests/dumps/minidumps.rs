@@ -1,7 +1,9 @@
 //! Minidumps cut down to the pages that a verdict needs: the fixtures `dumps/NAME.dmp.gz`.
 
 use crate::cut::{LIMIT, PAGE, Watched, bless, examine};
-use clr_dump::{CoreDump, Module, NoFiles, StoppedProcess as _, System};
+use crate::imports::hang;
+use clr_dump::{CoreDump, NoFiles, StoppedProcess as _, System};
+use clr_import::ImportError;
 use clr_inspect::{Runtime, Verdict};
 use clr_recording::vectors::decompress;
 use clr_unwind::Memory as _;
@@ -14,21 +16,57 @@ const ENTRY: usize = 12;
 const MEMORY64: u32 = 9;
 
 /// Cuts a minidump down, sees that all comes out as before, and writes the fixture, if that is wanted. `dump`: with all memory, and its
-/// ranges at the end, as our writer makes it.
-pub(crate) fn cut_down(name: &str, dump: &[u8]) {
+/// ranges at the end, as our writer makes it. `hidden`: a path that is overwritten.
+pub(crate) fn cut_down(name: &str, dump: &[u8], hidden: &str) {
     let process = CoreDump::open(dump, &NoFiles).unwrap();
     let watched = Watched::new(&process);
+    for thread in process.threads() {
+        // The dump was opened before: which system call the thread is in.
+        watched.note(thread.registers.rip - 32, 32);
+    }
     let expected = examine(&watched, &process);
-    // Other images were asked for exports alone.
-    let is_needed = |module: &Module<'_>| ["coreclr.dll", "ntdll.dll"].contains(&module.name());
-    let mut pages = watched.pages();
-    pages.retain(|page| process.module_at(*page).is_none_or(is_needed));
-    let made = cut(dump, &process, &pages);
+    let pages = watched.pages();
+    let mut made = cut(dump, &process, &pages);
+    hide(&mut made, hidden);
     assert!(made.len() < LIMIT);
     let again = CoreDump::open(&made, &NoFiles).unwrap();
     assert_eq!(examine(&again, &again), expected, "{name}");
+    check_is_clean(name, &made);
     println!("{name}: {:?}, {} pages", expected.1, pages.len());
     bless(&format!("{name}.dmp.gz"), &made);
+}
+
+/// Variables that processes of the tests have, too.
+const USUAL: [&str; 3] = ["HOME", "PATH", "USER"];
+
+fn wide(text: &str) -> Vec<u8> {
+    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+}
+
+/// Overwrites each occurrence of a text.
+fn hide(dump: &mut [u8], text: &str) {
+    for (bytes, x) in [(text.as_bytes().to_vec(), &b"x"[..]), (wide(text), b"x\0")] {
+        for at in 0..=dump.len() - bytes.len() {
+            if dump[at..].starts_with(&bytes) {
+                dump[at..at + bytes.len()].copy_from_slice(&x.repeat(text.len()));
+            }
+        }
+    }
+}
+
+/// Fails if a dump has a variable of the environment here, or a path below one of the repository.
+fn check_is_clean(name: &str, dump: &[u8]) {
+    let has = |text: &str| {
+        let found = |bytes: &[u8]| dump.windows(bytes.len()).any(|it| it == bytes);
+        found(text.as_bytes()) || found(&wide(text))
+    };
+    let variables = std::env::vars().map(|(key, _)| key);
+    for key in variables.filter(|key| !USUAL.contains(&key.as_str())) {
+        assert!(!has(&format!("{key}=")), "{name}: {key}");
+    }
+    for path in [env!("CARGO_MANIFEST_DIR"), env!("CARGO_TARGET_TMPDIR")] {
+        assert!(!has(path), "{name}: {path}");
+    }
 }
 
 /// Returns a minidump with the streams of another one, and with those of its pages that are wanted.
@@ -65,5 +103,6 @@ fn a_cut_minidump_has_its_threads_and_its_verdict() {
         assert_eq!((list.end, list.threads.len()), (Ok(()), 4), "{version}");
         assert!(list.threads.iter().all(|thread| thread.frames_end == Ok(())), "{version}");
         assert_eq!(examine(&process, &process).1, Verdict::Proved, "{version}");
+        assert_eq!(hang(&process).unwrap_err(), ImportError::Monitors, "{version}");
     }
 }

@@ -63,8 +63,13 @@ impl Wine {
 
     fn command(&self, program: &str, overrides: &str) -> Command {
         let mut command = Command::new(program);
+        // Nothing of the user's environment gets into fixtures.
         command
             .current_dir(self.path(""))
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", self.path(""))
+            .env("USER", "user")
             .env("WINEPREFIX", self.path("wine"))
             .env("WINEARCH", "win64")
             .env("WINEDEBUG", "-all")
@@ -180,9 +185,10 @@ fn diagnose(process: &CoreDump<'_>) -> Diagnosis {
     Diagnosis::of(process, Ok(&runtime), &mut walker)
 }
 
-/// Each word of an image that is in the dump, and known from its file, must be the same.
+/// Each word of an image that is in the dump, and known from its file, must be the same. One is not: `s_gsCookie` (vars.hpp of
+/// dotnet/runtime), a constant that the runtime fills in by making its page writable for a moment. A minidump does not show that.
 fn pages_are_those_of_the_dump(process: &CoreDump<'_>) {
-    let (mut same, mut unknown) = (0_u64, 0_u64);
+    let (mut same, mut unknown, mut changed) = (0_u64, 0_u64, Vec::new());
     for module in process.modules().iter().filter(|module| module.file.is_ok()) {
         for address in module.range.clone().step_by(8) {
             let mut word = [0; 8];
@@ -190,7 +196,9 @@ fn pages_are_those_of_the_dump(process: &CoreDump<'_>) {
                 (true, Ok(())) => {
                     let dumped = process.read_u64(address).unwrap();
                     let of_file = u64::from_le_bytes(word);
-                    assert_eq!(dumped, of_file, "{} {address:#x}", module.path);
+                    if dumped != of_file {
+                        changed.push((module.name(), of_file));
+                    }
                     same += 1;
                 }
                 (true, Err(_)) => unknown += 1,
@@ -200,6 +208,7 @@ fn pages_are_those_of_the_dump(process: &CoreDump<'_>) {
     }
     println!("{same} words are the same, {unknown} are not known from files");
     assert!(same > 1_000_000);
+    assert_eq!(changed, [("coreclr.dll", 0)]);
 }
 
 #[test]
@@ -208,7 +217,8 @@ fn threads_that_enter_monitors_in_two_orders_are_proved_to_hang() {
     let wine = Wine::new();
     for version in ["10.0.15", "11.0.0"] {
         let [full, small] = wine.dumps(version, "monitors");
-        cut_down(&format!("{version}-monitors"), &full.bytes);
+        let folder = wine.folder.path().to_str().unwrap();
+        cut_down(&format!("{version}-monitors"), &full.bytes, folder);
         let (full, small) = (full.open(), small.open());
         pages_are_those_of_the_dump(&full);
         let (of_full, of_small) = (stacks(&full), stacks(&small));

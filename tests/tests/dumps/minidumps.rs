@@ -16,8 +16,8 @@ const ENTRY: usize = 12;
 const MEMORY64: u32 = 9;
 
 /// Cuts a minidump down, sees that all comes out as before, and writes the fixture, if that is wanted. `dump`: with all memory, and its
-/// ranges at the end, as our writer makes it. `hidden`: a path that is overwritten.
-pub(crate) fn cut_down(name: &str, dump: &[u8], hidden: &str) {
+/// ranges at the end, as our writer makes it. `hidden`: texts that are overwritten.
+pub(crate) fn cut_down(name: &str, dump: &[u8], hidden: &[String]) {
     let process = CoreDump::open(dump, &NoFiles).unwrap();
     let watched = Watched::new(&process);
     for thread in process.threads() {
@@ -27,7 +27,9 @@ pub(crate) fn cut_down(name: &str, dump: &[u8], hidden: &str) {
     let expected = examine(&watched, &process);
     let pages = watched.pages();
     let mut made = cut(dump, &process, &pages);
-    hide(&mut made, hidden);
+    for text in hidden {
+        hide(&mut made, text);
+    }
     assert!(made.len() < LIMIT);
     let again = CoreDump::open(&made, &NoFiles).unwrap();
     assert_eq!(examine(&again, &again), expected, "{name}");

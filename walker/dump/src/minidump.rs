@@ -214,10 +214,10 @@ impl Minidump {
 }
 
 /// Returns the entries of a list: their number, and then they. Some writers align them to 8 bytes.
-fn entries<'p>(
-    stream: &'p Part,
+fn entries(
+    stream: &Part,
     size: usize,
-) -> Result<impl Iterator<Item = Result<Fields<'p>, DumpError>>, DumpError> {
+) -> Result<impl Iterator<Item = Result<Fields<'_>, DumpError>>, DumpError> {
     let fields = stream.fields();
     let len = (fields.u32(0)? as usize).checked_mul(size).ok_or(fields.damaged(0))?;
     let start = if fields.len().checked_sub(len) == Some(8) { 8 } else { 4 };

@@ -71,6 +71,11 @@ pub enum ImportError {
     /// No threads wait in a circle.
     #[error("no threads wait in a circle, as far as can be read: name a thread with --thread")]
     NoCircle,
+    /// Threads wait for monitors of objects: a scenario has none that another thread has entered.
+    #[error(
+        "threads wait for monitors of objects, which the program enters and no profiler: no scenario has such waits"
+    )]
+    Monitors,
     /// No scenario can say how the threads of a circle wait, or no search of it ends in the circle.
     #[error("no scenario was found in which threads wait in this circle")]
     Circle,

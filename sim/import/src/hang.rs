@@ -41,8 +41,8 @@ impl HangScenario {
     /// the same process.
     ///
     /// # Errors
-    /// [`ImportError::NoCircle`] if there is no circle; [`ImportError::Circle`] if no scenario can say how its threads wait, or if no
-    /// search ends in it.
+    /// [`ImportError::NoCircle`] if there is no circle; [`ImportError::Monitors`] if it is one of monitors; [`ImportError::Circle`] if no
+    /// scenario can say how its threads wait, or if no search ends in it.
     pub fn new<P: StoppedProcess + ?Sized>(
         process: &P,
         runtime: Option<&Runtime>,
@@ -51,6 +51,10 @@ impl HangScenario {
         on: Generation,
     ) -> Result<Self, ImportError> {
         let circle = found.circles.first().ok_or(ImportError::NoCircle)?;
+        let is_monitor = |edge: &Edge| matches!(edge.evidence, Evidence::Monitor { .. });
+        if circle.edges.iter().any(is_monitor) {
+            return Err(ImportError::Monitors);
+        }
         let members = members(process, runtime, &circle.edges, walker);
         let program = Program::new(process, &members)?;
         let mut notes = vec![Note::Callbacks];

@@ -1,4 +1,4 @@
-//! The fuzz target of core dumps.
+//! The fuzz target of dumps: cores and minidumps.
 
 use clr_dump::{CachedBytes, CoreDump, DumpBytes, NoFiles, StoppedProcess as _, Wait};
 use clr_inspect::{Diagnosis, MethodNames, Runtime, StackWalker};

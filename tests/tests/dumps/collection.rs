@@ -81,16 +81,20 @@ fn add_folder(files: &mut BTreeMap<String, Vec<u8>>, from: &Path, to: &str) {
     }
 }
 
-/// Unpacks the pack of a runtime, once.
+/// Unpacks the pack of a runtime for Linux, once.
 pub(crate) fn runtime(version: &str) -> PathBuf {
-    let name = format!("linux-x64-{version}");
-    let unpacked = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&name);
+    unpacked(&format!("linux-x64-{version}"))
+}
+
+/// Unpacks a pack, once.
+pub(crate) fn unpacked(name: &str) -> PathBuf {
+    let unpacked = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     if !unpacked.exists() {
         let pack = folder("CLR_RUNTIMES").join(format!("{name}.tar.xz"));
         // Not there before it is whole.
         let temporary = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         output("tar", &["-C", temporary.path().to_str().unwrap(), "-xJf"], &pack);
-        let _ = fs::rename(temporary.path().join(&name), &unpacked);
+        let _ = fs::rename(temporary.path().join(name), &unpacked);
     }
     unpacked
 }

@@ -14,18 +14,28 @@ use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-const PAGE: u64 = 0x1000;
+pub(crate) const PAGE: u64 = 0x1000;
 /// Size of a fixture at most, decompressed, in bytes.
-const LIMIT: usize = 8 << 20;
+pub(crate) const LIMIT: usize = 8 << 20;
 
 /// A process that remembers the pages which were read.
-struct Watched<'p> {
+pub(crate) struct Watched<'p> {
     process: &'p CoreDump<'p>,
     pages: Mutex<BTreeSet<u64>>,
 }
 
-impl Watched<'_> {
-    fn note(&self, address: u64, len: usize) {
+impl<'p> Watched<'p> {
+    pub(crate) fn new(process: &'p CoreDump<'p>) -> Self {
+        Self { process, pages: Mutex::default() }
+    }
+
+    /// Returns the pages that were read.
+    pub(crate) fn pages(self) -> BTreeSet<u64> {
+        self.pages.into_inner().unwrap()
+    }
+
+    /// Takes the pages of some bytes as read.
+    pub(crate) fn note(&self, address: u64, len: usize) {
         let last = address.saturating_add(len.max(1) as u64 - 1);
         let mut pages = self.pages.lock().unwrap();
         pages.extend((address / PAGE..=last / PAGE).map(|page| page * PAGE));
@@ -71,7 +81,7 @@ impl StoppedProcess for Watched<'_> {
 }
 
 /// What is found in a dump: the runtime's threads with their Frames, and the hang.
-fn examine<P: StoppedProcess>(process: &P, code: &CoreDump<'_>) -> (String, Verdict) {
+pub(crate) fn examine<P: StoppedProcess>(process: &P, code: &CoreDump<'_>) -> (String, Verdict) {
     let runtime = Runtime::find(process);
     let threads = runtime.as_ref().map_err(|error| *error).and_then(|it| it.threads(process));
     let known: Result<&Runtime, InspectError> = runtime.as_ref().map_err(|error| *error);
@@ -125,8 +135,16 @@ fn cut(core: &[u8], process: &CoreDump<'_>, pages: &BTreeSet<u64>) -> Vec<u8> {
 }
 
 fn fixture(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fixtures/dumps");
-    folder.join(format!("{name}.core.gz"))
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fixtures/dumps").join(name)
+}
+
+/// Writes the fixture, if that is wanted.
+pub(crate) fn bless(name: &str, dump: &[u8]) {
+    if std::env::var_os("CLR_BLESS").is_some() {
+        let mut packed = Vec::new();
+        GzEncoder::new(dump, Compression::best()).read_to_end(&mut packed).unwrap();
+        std::fs::write(fixture(name), packed).unwrap();
+    }
 }
 
 /// `CLR_BLESS=1` writes the fixtures.
@@ -135,32 +153,27 @@ fn fixture(name: &str) -> PathBuf {
 fn cut_dumps_are_those_of_the_collection() {
     for dump in Dump::all() {
         let process = dump.open_alone();
-        let watched = Watched { process: &process, pages: Mutex::default() };
+        let watched = Watched::new(&process);
         for module in process.modules() {
             // Their headers and notes.
             watched.note(module.range.start, 2 * PAGE as usize);
         }
         let expected = examine(&watched, &process);
-        let pages = watched.pages.into_inner().unwrap();
+        let pages = watched.pages();
         let core = cut(&dump.core(), &process, &pages);
         assert!(core.len() < LIMIT);
         let again = CoreDump::open(&core, &NoFiles).unwrap();
         assert_eq!(examine(&again, &again), expected, "{}", dump.name);
-        let path = fixture(&dump.name);
-        if std::env::var_os("CLR_BLESS").is_some() {
-            let mut packed = Vec::new();
-            GzEncoder::new(core.as_slice(), Compression::best()).read_to_end(&mut packed).unwrap();
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(&path, packed).unwrap();
-        }
-        let packed = std::fs::read(&path).unwrap();
+        let name = format!("{}.core.gz", dump.name);
+        bless(&name, &core);
+        let packed = std::fs::read(fixture(&name)).unwrap();
         println!("{}: {:?}, {} pages, {}", dump.name, expected.1, pages.len(), packed.len());
         assert!(decompress(&packed, LIMIT).unwrap() == core, "{}", dump.name);
     }
 }
 
-/// The fixtures with the numbers of `expected.json` and ClrMD: of threads, and of those that the runtime knows, and the verdict without any file of the process. The
-/// descriptor of .NET 9 and 10 is in libcoreclr.so alone, so that the runtime is unknown.
+/// The fixtures with the numbers of `expected.json` and ClrMD: of threads, and of those that the runtime knows, and the verdict without any
+/// file of the process. The descriptor of .NET 9 and 10 is in libcoreclr.so alone, so that the runtime is unknown.
 const FIXTURES: [(&str, usize, Option<usize>, Verdict); 6] = [
     ("10.0.15-idle", 12, None, Verdict::Open),
     ("10.0.15-shutdown", 13, None, Verdict::Proved),
@@ -205,9 +218,11 @@ const HEADERS: u64 = 0x6000;
 
 #[test]
 fn four_hundred_mutants_of_dumps_are_survived() {
+    let all = clr_fixtures::all().iter();
+    let fixtures = all.filter(|fixture| fixture.name.starts_with("dumps/")).count();
     let mut seed = 1;
     for mutant in 0..400_u64 {
-        let mut input = vec![(mutant % FIXTURES.len() as u64) as u8];
+        let mut input = vec![(mutant % fixtures as u64) as u8];
         for _ in 0..=scattered(&mut seed) % 4 {
             let among_headers = !scattered(&mut seed).is_multiple_of(4);
             let place = scattered(&mut seed) % if among_headers { HEADERS } else { 1 << 30 };

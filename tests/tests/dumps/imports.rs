@@ -33,7 +33,8 @@ fn check_is_clean(text: &str, name: &str) {
     }
 }
 
-fn hang(process: &CoreDump<'_>) -> Result<HangScenario, ImportError> {
+/// Makes the scenario of the hang of a process.
+pub(crate) fn hang(process: &CoreDump<'_>) -> Result<HangScenario, ImportError> {
     let runtime = Runtime::find(process).ok();
     let mut walker = StackWalker::new(process, process.code_map(), runtime.as_ref());
     let on = generation_of_process(process).unwrap();

@@ -1,6 +1,7 @@
 //! Tests of dumps of real processes, compared with what other programs say of them.
 //!
-//! The collection has them: `dumps` in the folder `CLR_ORACLES`, and packs of runtimes in the folder `CLR_RUNTIMES`.
+//! The collection has them: `dumps` in the folder `CLR_ORACLES`, and packs of runtimes in the folder `CLR_RUNTIMES`. Minidumps are made
+//! here.
 
 mod collection;
 mod cut;
@@ -11,8 +12,11 @@ mod kinds;
 mod live;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod made;
+mod minidumps;
 mod pages;
 mod runtime;
 mod stacks;
 mod threads;
 mod waits;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod windows;

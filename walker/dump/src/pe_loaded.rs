@@ -1,7 +1,7 @@
 //! A PE image as Windows has loaded it.
 
 use crate::headers::{ImageHeaders, Load};
-use crate::mapped_file::Loaded;
+use crate::loaded::Loaded;
 use crate::relocations::{Change, Relocation, Relocations};
 use object::LittleEndian as LE;
 use object::elf;

@@ -128,7 +128,7 @@ pub(crate) fn read(process: u32) -> io::Result<Vec<u8>> {
         add_memory(&mut parts, &memory, map);
     }
     drop(stopped);
-    core(&notes, &parts).ok_or_else(|| io::Error::other("the process has too many mappings"))
+    Ok(core(&notes, &parts))
 }
 
 /// Adds the registers of a stopped thread.
@@ -218,19 +218,26 @@ fn add_memory(parts: &mut Vec<(u64, Vec<u8>)>, memory: &File, map: &Mapping) {
     }
 }
 
-/// Returns the bytes of a core, or `None` if it has more segments than its header can count.
-fn core(notes: &[u8], parts: &[(u64, Vec<u8>)]) -> Option<Vec<u8>> {
+/// Returns the bytes of a core. If it has more segments than its header can count, the header of a section has their number (`PN_XNUM` of
+/// elf.h), as the kernel writes it.
+pub(crate) fn core(notes: &[u8], parts: &[(u64, Vec<u8>)]) -> Vec<u8> {
     const HEADER: usize = 64;
     const SEGMENT: usize = 56;
-    let count = u16::try_from(parts.len() + 1).ok().filter(|count| *count < u16::MAX)?;
+    const SECTION: usize = 64;
+    const MANY: u16 = u16::MAX;
+    let count = parts.len() + 1;
+    let in_header = u16::try_from(count).unwrap_or(MANY);
+    let sections = u16::from(in_header == MANY);
     let size: usize = parts.iter().map(|(_, bytes)| bytes.len()).sum();
-    let start = HEADER + SEGMENT * usize::from(count);
+    let section_start = HEADER + SEGMENT * count;
+    let start = section_start + SECTION * usize::from(sections);
     let mut core = Vec::with_capacity(start + notes.len() + size);
     // A little-endian ELF core for x86-64, with its program headers after its header.
     core.extend(*b"\x7FELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x04\0\x3E\0\x01\0\0\0");
-    core.extend([0, HEADER as u64, 0].iter().flat_map(|it| it.to_le_bytes()));
+    let sections_at = if sections == 0 { 0 } else { section_start as u64 };
+    core.extend([0, HEADER as u64, sections_at].iter().flat_map(|it| it.to_le_bytes()));
     core.extend([0; 4]);
-    for word in [HEADER as u16, SEGMENT as u16, count, 64, 0, 0] {
+    for word in [HEADER as u16, SEGMENT as u16, in_header, SECTION as u16, sections, 0] {
         core.extend(word.to_le_bytes());
     }
     let mut at = start as u64;
@@ -244,9 +251,15 @@ fn core(notes: &[u8], parts: &[(u64, Vec<u8>)]) -> Option<Vec<u8>> {
     for (address, bytes) in parts {
         add(1, *address, bytes.len());
     }
+    if sections != 0 {
+        // `sh_info` of `Elf64_Shdr`.
+        core.extend([0; 44]);
+        core.extend((count as u32).to_le_bytes());
+        core.extend([0; 16]);
+    }
     core.extend(notes);
     for (_, bytes) in parts {
         core.extend(bytes);
     }
-    Some(core)
+    core
 }

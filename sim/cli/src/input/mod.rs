@@ -2,7 +2,7 @@
 
 pub(crate) mod dump;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod live;
+pub(crate) mod live;
 mod looks;
 pub(crate) mod native;
 pub(crate) mod program;

@@ -80,3 +80,42 @@ fn a_snapshot_needs_a_runtime() {
         assert!(answer.err.contains(said), "{}", answer.err);
     }
 }
+
+#[test]
+fn json_has_the_fields_of_the_help() {
+    let folder = Folder::new();
+    let path = folder.write("core", &core());
+    let answer = folder.clrsim(&["inspect", "--json", &path]);
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    let object: Value = serde_json::from_str(&answer.out).unwrap();
+    assert_eq!((&object["system"], &object["threads"][0]["id"]), (&"linux".into(), &7.into()));
+    assert_eq!(object["threads"][0]["wait"]["number"], 7);
+    assert_eq!(object["threads"][0]["frames"][0]["ip"], "0x1111");
+    assert_eq!(object["threads"][0]["cut"], "0x1111 is in no known code");
+    assert!(object["unknown"][0].as_str().unwrap().starts_with("the runtime: no module"));
+    let help = clrsim(&["inspect", "--help"]).out;
+    let (_, described) = help.split_once("JSON:").unwrap();
+    let mut names = BTreeSet::new();
+    fields::fields(&object, &mut names);
+    for name in names.iter().filter(|name| *name != "schema") {
+        assert!(described.contains(name.as_str()), "{name}");
+    }
+    let refused = folder.clrsim(&["inspect", "--json", &path, "--thread", "7", "--snapshot"]);
+    assert_eq!(refused.code, 2);
+}
+
+/// A note of one thread, with as many parts of memory as a header can count, and with more.
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn a_process_of_any_number_of_mappings_is_a_core() {
+    use clr_dump::{CoreDump, NoFiles};
+    use clr_unwind::Memory as _;
+    let notes = core().split_off(64 + 56);
+    for count in [65_533_u64, 65_534, 65_535, 70_000] {
+        let parts: Vec<_> = (1..=count).map(|at| (at << 12, vec![at as u8; 8])).collect();
+        let made = crate::input::live::core(&notes, &parts);
+        let process = CoreDump::open(&made, &NoFiles).unwrap();
+        let last = u64::from(count as u8) * 0x0101_0101_0101_0101;
+        assert_eq!(process.read_u64(count << 12), Ok(last), "{count}");
+    }
+}

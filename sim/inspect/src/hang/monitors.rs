@@ -131,8 +131,8 @@ impl Owner {
 }
 
 impl<P: StoppedProcess + ?Sized> Reader<'_, P> {
-    /// Reads who waits for a monitor: a thread that the runtime knows and that waits for a word, or in the kernel of Windows, with one lock of a monitor at its
-    /// stack's leaf that another thread owns and somebody waits for.
+    /// Reads who waits for a monitor: a thread that the runtime knows and that waits for a word, or in the kernel of Windows, with one lock
+    /// of a monitor at its stack's leaf that another thread owns and somebody waits for.
     pub(super) fn read_monitors(&mut self, runtime: &Runtime) {
         let Some(layout) = MonitorLayout::new(runtime.descriptor()) else { return };
         let waiting: BTreeSet<_> = self.edges.iter().map(|edge| edge.from).collect();

@@ -104,7 +104,7 @@ fn check_alike(from: &str, search: &SearchLine, lines: &[Read]) -> Result<(), Cl
         return Err(CliError::new(from, what));
     }
     let Some(other) = lines.iter().find(|read| read.line.search != *search) else { return Ok(()) };
-    let values = [search, &other.line.search].map(|search| serde_json::to_value(search));
+    let values = [search, &other.line.search].map(serde_json::to_value);
     let [Ok(serde_json::Value::Object(one)), Ok(serde_json::Value::Object(another))] = values
     else {
         return Err(CliError::new(&other.from, format!("is of another search than {from}")));

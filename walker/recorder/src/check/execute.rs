@@ -186,11 +186,14 @@ fn kind(instruction: &Instruction) -> Kind {
     }
 }
 
-/// Returns true for `mov rsp, [...]`.
+/// Returns true for `mov rsp, [...]`, and for `iretq`, with which CoreCLR 3.1 restores contexts.
 fn restores_rsp(instruction: &Instruction) -> bool {
-    instruction.mnemonic() == Mnemonic::Mov
-        && instruction.op0_register() == Register::RSP
-        && instruction.op1_kind() == OpKind::Memory
+    let loads =
+        instruction.op0_register() == Register::RSP && instruction.op1_kind() == OpKind::Memory;
+    match instruction.mnemonic() {
+        Mnemonic::Mov => loads,
+        mnemonic => mnemonic == Mnemonic::Iretq,
+    }
 }
 
 /// The copy of the process.

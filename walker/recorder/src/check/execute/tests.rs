@@ -46,6 +46,8 @@ core::arch::global_asm!(
     // The same where the address was there before.
     ".globl executed_restore_rsp",
     "executed_restore_rsp: lea rax, [rsp + 8]; push rax; mov rsp, [rsp]; ret",
+    ".globl executed_iret",
+    "executed_iret: mov eax, 1; iretq",
     ".globl executed_spin",
     "executed_spin: jmp executed_spin",
     ".globl executed_fault",
@@ -78,6 +80,7 @@ unsafe extern "C" {
     fn executed_written_code();
     fn executed_restore();
     fn executed_restore_rsp();
+    fn executed_iret();
     fn executed_spin();
     fn executed_fault();
     fn executed_wait();
@@ -134,6 +137,9 @@ fn a_return_to_an_address_that_was_written_is_not_certain() {
     assert!(is_certain(executed_epilogue) && is_certain(executed_body));
     assert!(!is_certain(executed_restore) && !is_certain(executed_loop));
     assert!(!is_certain(executed_restore_rsp));
+    // Address, segment, flags, rsp and segment.
+    let context = [0x1234, 0x33, 0x202, 0x5678, 0x2B];
+    assert!(!execute(executed_iret, &context).unwrap().0.is_certain);
 }
 
 #[test]
@@ -227,7 +233,7 @@ fn a_copy_has_the_vector_registers_that_the_thread_had() {
             let context = context.cast::<[u8; Registers::LINUX_UCONTEXT_SIZE]>();
             let registers = Registers::from_linux_ucontext(&*context);
             let stack = std::slice::from_raw_parts(registers.rsp() as *const u8, 64);
-            *SEEN.lock().unwrap() = Some((registers.clone(), stack.to_vec()));
+            *SEEN.lock().unwrap() = Some((registers, stack.to_vec()));
             std::arch::asm!("pxor xmm0, xmm0", out("xmm0") _);
             FORKS.get().unwrap().make(&registers);
         }

@@ -159,12 +159,17 @@ impl<'m, 'a, M: StoppedProcess + ?Sized> StackWalker<'m, 'a, M> {
         }
     }
 
-    /// Corrects the caller of a method if the runtime has replaced its return address.
+    /// Corrects the caller of a frame with this code if the runtime has replaced a return address.
     fn correct(&mut self, code: CodeKind, caller: &mut Registers) {
-        let is_method = matches!(code, CodeKind::Jitted { .. } | CodeKind::ReadyToRun { .. });
-        let found = is_method.then(|| self.code_at(caller.rip, Position::ReturnAddress));
-        if let Some(Ok(CodeKind::Native)) = found {
-            self.hijacks.correct_return(self.memory, caller);
+        let Ok(found) = self.code_at(caller.rip, Position::ReturnAddress) else { return };
+        match (code, found) {
+            (CodeKind::Native, CodeKind::Unknown) => {
+                self.hijacks.correct_stub(self.memory, caller);
+            }
+            (CodeKind::Jitted { .. } | CodeKind::ReadyToRun { .. }, CodeKind::Native) => {
+                self.hijacks.correct_return(self.memory, caller);
+            }
+            _ => {}
         }
     }
 
